@@ -1,0 +1,18 @@
+// clock.h: the one clock of every limit: CLOCK_MONOTONIC, which no job and no date(1) can step.
+#ifndef ISLE_BASE_CLOCK_H
+#define ISLE_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+#define NS_PER_MS UINT64_C(1000000)
+#define NS_PER_S UINT64_C(1000000000)
+
+static inline uint64_t clock_now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+#endif

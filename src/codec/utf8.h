@@ -1,0 +1,24 @@
+// utf8.h: bytes of a job become text that every JSON reader takes (RFC 3629).
+#ifndef ISLE_CODEC_UTF8_H
+#define ISLE_CODEC_UTF8_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Length of the longest prefix of data[0..len) that does not end inside a character. A tail that
+// could still become a valid character is cut off; an invalid byte is not.
+size_t utf8_cut(const char *data, size_t len);
+
+bool utf8_valid(const char *data, size_t len);
+
+// Appends data as valid UTF-8: each maximal invalid part becomes one U+FFFD (WHATWG rule, as
+// Python's and browsers' "replace"); NUL stays. 0 or -errno.
+int utf8_clean(struct buf *out, const char *data, size_t len);
+
+// Appends a JSON string literal with quotes: valid UTF-8 as it is (no \u escapes for it), control
+// characters and U+007F escaped, invalid parts as U+FFFD. 0 or -errno.
+int utf8_json_string(struct buf *out, const char *data, size_t len);
+
+#endif

@@ -1,0 +1,47 @@
+// pipeline.h: what a job goes through: prepare -> install -> execute -> collect. Read
+// job/pipeline.c from top to bottom: the stages stand there in that order.
+//
+// The pipeline declares what it needs of others (struct runner, struct job_sink); who provides it
+// depends on the program: `isle run` today, isled later.
+#ifndef ISLE_JOB_PIPELINE_H
+#define ISLE_JOB_PIPELINE_H
+
+#include "model/job.h"
+#include "model/result.h"
+
+struct loop;     // io/loop.h
+struct runner;   // job/runner.h: the launcher's socket and what is in flight on it
+struct pipeline; // one job on its way
+
+// Where a job's live output, artifacts and end go. Every function may be NULL. They run on the
+// loop.
+struct job_sink {
+    void *ctx;
+    void (*output)(void *ctx, bool is_stderr, const char *data,
+                   size_t len); // within the limits, on character borders
+    // One artifact: begin with its record, then data, in order. Returns 0, or -errno to fail the
+    // job.
+    int (*artifact)(void *ctx, const struct result_artifact *a);
+    int (*artifact_data)(void *ctx, const char *data, size_t len);
+    void (*done)(void *ctx,
+                 struct result *r); // the last call; r stays the pipeline's until it returns
+};
+
+struct pipeline_config {
+    int workspace_root;       // as PLAN_READY gave it
+    uint64_t tmpfs_max_bytes; // SANDBOX_TMPFS_WORKSPACE_MB
+    uint64_t max_disk_mb;     // SANDBOX_MAX_DISK_MB
+    uint32_t host_cpus_percent;
+    uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
+    const char *tz;                                   // TZ inside
+};
+
+// Takes over *job (the caller's struct is emptied). The result comes through sink->done. 0 or
+// -errno.
+int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
+                   struct job *job, const struct job_sink *sink, struct pipeline **ret);
+// TERM, KILL after 0.5 s; reason cancelled. Idempotent; harmless once done.
+void pipeline_cancel(struct pipeline *p);
+void pipeline_free(struct pipeline *p);
+
+#endif

@@ -1,0 +1,95 @@
+// job.h: a job as every entry of the product gives it (CLI, later HTTP, MCP, Celery): JSON in,
+// checked struct out. A bad job is refused here, by name of the field, before anything runs.
+#ifndef ISLE_MODEL_JOB_H
+#define ISLE_MODEL_JOB_H
+
+#include "base/buf.h"
+#include "model/limits.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum language {
+    LANGUAGE_NONE,
+    LANGUAGE_PYTHON,
+    LANGUAGE_JAVASCRIPT,
+    LANGUAGE_BASH,
+    LANGUAGE_COUNT
+};
+extern const char *const language_names[LANGUAGE_COUNT]; // "python" ...
+
+enum job_kind {
+    JOB_SNIPPET, // code in python or javascript, run by the guest wrapper, with params and a result
+    JOB_SCRIPT,  // bash: `code` is the script; no result but its stdout
+    JOB_COMMAND, // argv
+};
+
+enum {
+    JOB_MAX_CODE_BYTES = 1 << 20,
+    JOB_MAX_PARAMS_BYTES = 8 << 20,
+    JOB_MAX_STDIN_BYTES = 64 << 20, // what isle itself keeps; `isle run` streams
+    JOB_MAX_ARGV_BYTES = 128 << 10,
+    JOB_MAX_ENV_BYTES = 64 << 10,
+    JOB_MAX_FILES = 1000,
+    JOB_MAX_ARTIFACTS = 100,
+    JOB_MAX_PATH = 4096,
+    JOB_MAX_JSON_BYTES = 24 << 20,
+};
+
+struct job_file {
+    char *target;  // below /workspace, normalised, relative: "input/a.csv"
+    int fd;        // its content, O_RDONLY; -1 until bound
+    uint32_t mode; // 0644 or 0755
+};
+
+struct job_artifact {
+    char *path; // below /workspace, normalised, relative
+    bool optional;
+};
+
+struct job {
+    char id[37]; // UUIDv7 text
+    enum job_kind kind;
+    enum language language;
+    char *code;
+    size_t code_len;
+    char *code_name; // for tracebacks: base name of FILE, else "snippet.py", "snippet.js",
+                     // "script.sh"
+    char *params;    // JSON text, digit for digit; "{}" when not given
+    size_t params_len;
+    char **argv;  // NULL-terminated; NULL unless JOB_COMMAND
+    char **env;   // "K=V", NULL-terminated: the job's own, checked
+    char *cwd;    // absolute, below /workspace
+    int stdin_fd; // -1: empty
+    struct job_file *files;
+    size_t n_files;
+    struct job_artifact *artifacts;
+    size_t n_artifacts;
+    struct limits limits;
+};
+
+struct job_error {
+    char field[64]; // "limits.timeout_seconds"
+    char text[320]; // "limits.timeout_seconds: 601 is above the maximum of 600 s"
+};
+
+// Parses and checks. JSON fields (a subset of SandboxJob): language, code, code_name, params,
+// command (argv), env (object of strings), cwd, limits (object), input_files [{target_path, mode?,
+// fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [{path,
+// optional}]. Unknown fields are refused by name. 0 or -EINVAL with *ret_error; *ret is
+// job_done()-able either way. Descriptor indices are bounded by n_fds and bound by job_bind().
+int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
+              struct job_error *ret_error);
+// Gives the descriptors (owned by the job from here on) to stdin and files.
+void job_bind(struct job *j, int *fds, int n_fds);
+void job_done(struct job *j);
+
+// One rule for every path a tenant names: relative to /workspace or absolute below it, normalised
+// without the file system; refuses NUL, empty, "..", components over 255 bytes, more than
+// JOB_MAX_PATH, and what is not /workspace. *ret is malloc'ed and relative ("." for /workspace
+// itself). 0 or -EINVAL.
+int job_path(const char *field, const char *path, size_t len, char **ret,
+             struct job_error *ret_error);
+
+#endif

@@ -1,0 +1,119 @@
+// result.h: the SandboxResult, one object everywhere.
+#ifndef ISLE_MODEL_RESULT_H
+#define ISLE_MODEL_RESULT_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum reason {
+    REASON_OK,
+    REASON_ERROR, // the program's own
+    REASON_TIMEOUT,
+    REASON_CPU_LIMIT,
+    REASON_MEMORY_LIMIT,
+    REASON_DISK_LIMIT,
+    REASON_RESULT_TOO_LARGE,
+    REASON_ARTIFACT,
+    REASON_CANCELLED,
+    REASON_POLICY,
+    REASON_INSTALL_FAILED,
+    REASON_QUEUE_TIMEOUT,
+    REASON_CALLER_TIMEOUT,
+    REASON_ISOLATION_UNAVAILABLE,
+    REASON_WORKER_LOST,
+    REASON_INTERNAL,
+    REASON_COUNT,
+};
+extern const char *const reason_names[REASON_COUNT];
+
+enum job_status {
+    STATUS_QUEUED,
+    STATUS_PREPARING,
+    STATUS_RUNNING,
+    STATUS_COLLECTING,
+    STATUS_COMPLETED,
+    STATUS_FAILED,
+    STATUS_CANCELLED,
+    STATUS_COUNT,
+};
+extern const char *const status_names[STATUS_COUNT];
+
+enum stage {
+    STAGE_NONE,
+    STAGE_QUEUE,
+    STAGE_PREPARATION,
+    STAGE_INSTALL,
+    STAGE_EXECUTION,
+    STAGE_COLLECTION,
+    STAGE_COUNT
+};
+extern const char *const stage_names[STAGE_COUNT];
+
+#define RESULT_UNKNOWN (-1) // "could not be measured": null in JSON, never 0
+
+struct result_artifact {
+    char *path; // relative to /workspace
+    char
+        *filename; // base name; a folder becomes NAME.zip (later work: folders are refused for now)
+    uint64_t size_bytes;
+    char checksum[65]; // SHA-256, hex; "" when not computed
+    bool optional;
+};
+
+struct result {
+    char job_id[37];
+    enum reason reason;
+    enum stage stage; // where it failed; NONE when finished
+    char *value;      // JSON text of the result, or NULL: null
+    size_t value_len;
+    char *error;         // one line for a person, or NULL
+    int exit_code;       // -1: null (ended by a signal, or never ran)
+    int signal;          // 0: null
+    struct buf out, err; // the kept heads, raw bytes
+    bool truncated_stdout, truncated_stderr, truncated_artifacts;
+    struct result_artifact *artifacts;
+    size_t n_artifacts;
+    struct {
+        int64_t wall_ms, cpu_ms, memory_peak_bytes, disk_bytes, pids_peak;
+        int64_t stdout_bytes, stderr_bytes; // before truncation
+    } usage;
+    struct {
+        bool isolated;        // false: nothing ran (level none)
+        const char *launcher; // "native"
+        const char *start;    // "cold"
+        const char *network;  // "none"
+        uint32_t downgrades;  // enum plan_downgrade bits; any: level degraded
+    } isolation;
+    // Wall clock, ms since the epoch; 0: not reached.
+    int64_t queued_at, started_at, prepare_started_at, prepare_completed_at, install_started_at,
+        install_completed_at, execute_started_at, execute_completed_at, collect_started_at,
+        collect_completed_at, completed_at;
+};
+
+void result_init(struct result *r, const char *job_id, size_t stdout_max, size_t stderr_max);
+void result_done(struct result *r);
+// Sets reason and error (printf) unless a reason other than ok is already set: the first verdict
+// stays.
+void result_fail(struct result *r, enum reason reason, enum stage stage, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// Derived, never stored: success <=> ok <=> completed.
+enum job_status result_status(const struct result *r);
+// Exit status of `isle run`: the job's own (1 if it exited 0 without success), 128+n by signal n,
+// 124, 137, 130, 125.
+int result_exit_status(const struct result *r);
+// One line of JSON (no newline), keys in the order of docs/results.md. 0 or -errno.
+int result_write(struct buf *out, const struct result *r);
+
+// The table of downgrades: name, what is lost, how to fix it.
+struct downgrade {
+    uint32_t bit;
+    const char *name, *lost, *fix;
+};
+extern const struct downgrade downgrades[];
+extern const size_t n_downgrades;
+
+#endif

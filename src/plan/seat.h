@@ -1,0 +1,38 @@
+// seat.h: what isle-launcher is given once, at its start, by start/: descriptors in fixed places
+// and one sealed record. Whatever a plan names by index was fixed here.
+//
+// Working directory at exec: the folder of private mounts that host root made (START, step 5), with
+//   proc (fully visible, read-write)  ws (workspace root)  rt (runtime root)  guest (wrappers)
+//   dev (nodes)  new (empty, for the launcher's own tmpfs root)
+#ifndef ISLE_PLAN_SEAT_H
+#define ISLE_PLAN_SEAT_H
+
+#include <stdint.h>
+
+enum seat_fd {
+    SEAT_SERVICE = 3,   // SEQPACKET socket to the service
+    SEAT_SERVICE_PIDFD, // ends when the service does
+    SEAT_SHIM,          // the installed shim, O_RDONLY
+    SEAT_LOCK,          // instance lock, held only
+    SEAT_CONFIG,        // sealed memfd: struct seat_config
+    SEAT_CGROUP_V2,     // folder isle/K of the v2 tree, or closed
+    SEAT_CGROUP_V1,     // first of SEAT_N_V1: folders isle/K of v1 hierarchies, closed where absent
+    SEAT_FD_END = SEAT_CGROUP_V1 + 4,
+};
+
+// Controllers isle uses. v1: each its own hierarchy (or co-mounted: the same folder opened twice).
+enum seat_controller { SEAT_MEMORY, SEAT_PIDS, SEAT_CPU, SEAT_CPUACCT, SEAT_N_V1 };
+
+enum { SEAT_MAGIC = 0x49534c45, SEAT_VERSION = 1, SEAT_HOSTNAME_MAX = 64 };
+
+struct seat_config {
+    uint32_t magic, version;
+    uint32_t v1_controllers;    // bit per enum seat_controller: enforce through SEAT_CGROUP_V1 + n
+    uint32_t v2_controllers;    // bit: enforce through the v2 folder (cpu implies cpuacct)
+    uint32_t uid_base;          // host uid of inner 0, for messages only
+    uint32_t test_refuse_rungs; // tests: bit 1 << enum plan_rung; 0 in every real start
+    uint32_t require_user_namespace; // 1: rung none is refused
+    char hostname[SEAT_HOSTNAME_MAX];
+};
+
+#endif

@@ -1,0 +1,72 @@
+// start.h: from host root to a service without power over the host (docs/ARCHITECTURE.md, "Start").
+//
+//   front     the process a user started; keeps its rights, stays outside
+//    └─ service   its child: through the outer user namespace, re-executed, dropped to inner uid 1
+//        └─ isle-launcher   inner root
+//
+// The sequence is a step table (start_steps in start/steps.h): name, where it runs, function, why
+// here.
+#ifndef ISLE_START_START_H
+#define ISLE_START_START_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct start_config {
+    const char
+        *data_dir; // SANDBOX_WORKSPACE_ROOT; made if missing. Instance K's folder is data_dir/K
+    const char *run_dir; // lock files; host-wide, one for all data folders
+    const char *runtime_root;
+    const char *guest_dir;   // wrappers, mounted read-only at /usr/lib/isle
+    const char *libexec_dir; // isle-launcher, isle-shim
+    const char *hostname;
+    uint64_t memory_bytes; // of the whole instance: service, launcher and all jobs (0: not limited)
+    uint64_t pids;
+    uint32_t test_refuse_rungs;
+    uint32_t require_user_namespace;
+};
+
+struct start_error {
+    char step[32];  // name in start_steps
+    char text[256]; // what failed, on what, and what to do next
+};
+
+// What the front holds while the service lives.
+struct front {
+    int service; // STREAM socket to the service
+    pid_t pid;   // of the service
+    int pidfd;
+    uint32_t instance;
+    const char *data_dir, *run_dir;
+};
+
+// What the service has after its drop.
+struct seat {
+    int front;    // STREAM socket to the front
+    int launcher; // SEQPACKET socket
+    int launcher_pidfd;
+    pid_t launcher_pid;
+    int workspace_root;  // opened in the launcher's mount namespace; holds once/ and kept/
+    uint32_t rung;       // enum plan_rung
+    uint32_t downgrades; // enum plan_downgrade bits
+    uint32_t landlock_abi;
+};
+
+// Front: claims an instance, makes folders and groups, starts the child, writes its id maps. 0 or
+// -errno with *ret_error. `argv` (NULL-terminated) is what the re-executed image gets after its
+// argv[0] (see start_is_inner()); `env` its whole environment: settings only, never the caller's
+// own.
+int start_front(const struct start_config *c, char *const *argv, char *const *env,
+                struct front *ret, struct start_error *ret_error);
+// Front: waits until service and launcher are gone, removes what is left of the instance. Returns
+// the service's wait status in *ret_status. 0 or -errno.
+int start_finish(struct front *f, int *ret_status, struct start_error *ret_error);
+
+// In main(), first thing: is this the re-executed image? Then start_inner() goes on with steps 8-11
+// and returns as the dropped service.
+int start_is_inner(int argc, char **argv);
+int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error);
+// Service, at its end: closes the launcher's socket and waits for the launcher.
+void start_seat_done(struct seat *s);
+
+#endif
