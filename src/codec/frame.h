@@ -35,8 +35,8 @@ enum frame_type {
     FRAME_FDS = 96, // u32 count; that many descriptors (at most 16) come with the frame's first
                     // byte (SCM_RIGHTS)
     FRAME_JOB,      // JSON: the job, as every entry of the product takes it (model/job.h); the
-               // descriptors it names by index are those of all FDS frames before it, in order
-    FRAME_CANCEL, // empty
+                    // descriptors it names by index are those of all FDS frames before it, in order
+    FRAME_CANCEL,   // empty
 };
 
 enum frame_direction { FRAME_TO_GUEST, FRAME_FROM_GUEST, FRAME_TO_FRONT, FRAME_FROM_FRONT };
@@ -59,16 +59,21 @@ struct frame_decoder {
     int error;   // sticky
 };
 
-// Largest payload of a type in this direction; 0 for a type that may not come that way.
+// May a frame of this type go this way?
+bool frame_allowed(enum frame_direction direction, uint32_t type);
+// Largest payload of a type in this direction; 0 for an empty one (CANCEL) and for a type that may
+// not come that way.
 size_t frame_bound(enum frame_direction direction, uint32_t type);
 
-// Appends one frame to `out`. 0 or -errno (-EMSGSIZE past the type's bound).
+// Appends one frame to `out`. 0 or -errno: -EMSGSIZE past the type's bound, -EINVAL for a type that
+// does not go this way and for exec or seq 0. `out` is unchanged on failure.
 int frame_encode(struct buf *out, enum frame_direction direction, uint32_t type, uint32_t exec,
                  uint32_t seq, const void *payload, size_t len);
 
 void frame_decoder_init(struct frame_decoder *d, enum frame_direction direction);
 void frame_decoder_done(struct frame_decoder *d);
-// Feeds bytes as they come. 0 or the sticky error.
+// Feeds bytes as they come (at most 1 MiB a time; take every whole frame before the next). 0 or the
+// sticky error.
 int frame_feed(struct frame_decoder *d, const void *data, size_t len);
 // Next whole frame: 1 and *ret, 0 if more bytes are needed, -EBADMSG (malformed), -EMSGSIZE (too
 // long; ret->type and ret->length say what was announced).

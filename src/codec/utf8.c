@@ -1,0 +1,170 @@
+#include "codec/utf8.h"
+
+#include <stdint.h>
+#include <string.h>
+
+// What stands at the beginning of some bytes.
+enum piece {
+    PIECE_CHAR,    // a whole character
+    PIECE_INVALID, // a maximal part that no character can begin with
+    PIECE_TAIL,    // the end came inside a character
+};
+
+// The second byte carries every special rule of RFC 3629 section 4: no overlong forms (C0, C1, E0,
+// F0), no surrogates (ED), nothing above U+10FFFF (F4 and up). Later bytes are always 80..BF.
+static int lead_of(uint8_t lead, uint8_t *ret_low, uint8_t *ret_high)
+{
+    *ret_low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+    *ret_high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+    if (lead < 0x80) {
+        return 1;
+    }
+    if (lead < 0xc2 || lead > 0xf4) {
+        return 0;
+    }
+    return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
+// len > 0. The piece's length in *ret_len (at least 1).
+static enum piece piece_at(const uint8_t *p, size_t len, size_t *ret_len)
+{
+    uint8_t low, high;
+    int need = lead_of(p[0], &low, &high);
+    *ret_len = 1;
+    if (need <= 1) {
+        return need == 1 ? PIECE_CHAR : PIECE_INVALID;
+    }
+    for (size_t i = 1; i < (size_t)need; i++) {
+        *ret_len = i;
+        if (i == len) {
+            return PIECE_TAIL;
+        }
+        if (p[i] < low || p[i] > high) {
+            return PIECE_INVALID;
+        }
+        low = 0x80;
+        high = 0xbf;
+    }
+    *ret_len = (size_t)need;
+    return PIECE_CHAR;
+}
+
+// Bytes of valid UTF-8 from p on; ASCII goes by eight, since that is what output mostly is.
+static size_t valid_span(const uint8_t *p, size_t len)
+{
+    size_t at = 0;
+    while (at < len) {
+        uint64_t eight;
+        if (len - at >= sizeof eight) {
+            memcpy(&eight, p + at, sizeof eight);
+            if (!(eight & UINT64_C(0x8080808080808080))) {
+                at += sizeof eight;
+                continue;
+            }
+        }
+        size_t n;
+        if (piece_at(p + at, len - at, &n) != PIECE_CHAR) {
+            break;
+        }
+        at += n;
+    }
+    return at;
+}
+
+size_t utf8_cut(const char *data, size_t len)
+{
+    // A character has at most four bytes: only the last three can begin one that is cut.
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        const uint8_t *p = (const uint8_t *)data + len - back;
+        size_t n;
+        if ((*p & 0xc0) == 0x80) {
+            continue;
+        }
+        return piece_at(p, back, &n) == PIECE_TAIL && n == back ? len - back : len;
+    }
+    return len;
+}
+
+bool utf8_valid(const char *data, size_t len)
+{
+    return valid_span((const uint8_t *)data, len) == len;
+}
+
+int utf8_clean(struct buf *out, const char *data, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    size_t at = 0;
+    while (at < len && !out->error) {
+        size_t n = valid_span(p + at, len - at);
+        buf_add(out, p + at, n);
+        at += n;
+        if (at < len) {
+            piece_at(p + at, len - at, &n);
+            buf_puts(out, "\xef\xbf\xbd");
+            at += n;
+        }
+    }
+    return out->error;
+}
+
+static const char *escape_of(uint8_t c, char spare[8])
+{
+    static const char hex[] = "0123456789abcdef";
+    switch (c) {
+    case '"':
+        return "\\\"";
+    case '\\':
+        return "\\\\";
+    case '\b':
+        return "\\b";
+    case '\f':
+        return "\\f";
+    case '\n':
+        return "\\n";
+    case '\r':
+        return "\\r";
+    case '\t':
+        return "\\t";
+    default:
+        memcpy(spare, "\\u00", 4);
+        spare[4] = hex[c >> 4];
+        spare[5] = hex[c & 15];
+        spare[6] = '\0';
+        return spare;
+    }
+}
+
+static bool is_plain(uint8_t c) { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f; }
+
+// Valid text with what JSON wants escaped.
+static void add_escaped(struct buf *out, const uint8_t *p, size_t len)
+{
+    char spare[8];
+    size_t from = 0;
+    for (size_t at = 0; at < len; at++) {
+        if (!is_plain(p[at])) {
+            buf_add(out, p + from, at - from);
+            buf_puts(out, escape_of(p[at], spare));
+            from = at + 1;
+        }
+    }
+    buf_add(out, p + from, len - from);
+}
+
+int utf8_json_string(struct buf *out, const char *data, size_t len)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    size_t at = 0;
+    buf_putc(out, '"');
+    while (at < len && !out->error) {
+        size_t n = valid_span(p + at, len - at);
+        add_escaped(out, p + at, n);
+        at += n;
+        if (at < len) {
+            piece_at(p + at, len - at, &n);
+            buf_puts(out, "\xef\xbf\xbd");
+            at += n;
+        }
+    }
+    return buf_putc(out, '"');
+}
