@@ -49,5 +49,5 @@ for family, names in STAND_INS.items():
 for family in ("DejaVu Sans", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei"):
     assert family in known, f"the runtime root lacks the font {family}"
 
-font_manager.json_dump(manager, os.path.join(PLACE, "fontlist.json"))
+font_manager.json_dump(manager, PLACE + "/fontlist.json")
 shutil.rmtree("/tmp/mpl", ignore_errors=True)

@@ -45,7 +45,7 @@ static int walk_push(struct walk *w, int fd, const char *name)
     }
     w->dir[w->depth] = d;
     w->progress[w->depth] = false;
-    strcpy(w->name[w->depth], name); // from a dirent or "", so it fits
+    memcpy(w->name[w->depth], name, strlen(name) + 1); // from a dirent or "", so it fits
     w->depth++;
     return 0;
 }

@@ -51,13 +51,13 @@ enum plan_op {
                     // here
     PLAN_END, // sandbox `id` is over: processes reaped, groups removed. The last record of an id
     // service -> launcher, each answered by a record of the same op (START: by EXECUTED and END)
-    PLAN_PREPARE,   // phase one only; the answer's id names the parked sandbox
-    PLAN_START,     // phase two in sandbox `id`, or both phases when id is 0
-    PLAN_SIGNAL,    // `signal` to every process of the sandbox but its shim
-    PLAN_KILL,      // SIGKILL to all of it; END follows
-    PLAN_SAMPLE,    // figures up to now, of the current execution
-    PLAN_EXECUTION, // ends the current execution (the answer has its figures) and begins the next
-                    // one: CPU time counts from 0 against cpu_ns, the memory peak is reset
+    PLAN_PREPARE,    // phase one only; the answer's id names the parked sandbox
+    PLAN_START,      // phase two in sandbox `id`, or both phases when id is 0
+    PLAN_SIGNAL,     // `signal` to every process of the sandbox but its shim
+    PLAN_KILL,       // SIGKILL to all of it; END follows
+    PLAN_SAMPLE,     // figures up to now, of the current execution
+    PLAN_EXECUTION,  // ends the current execution (the answer has its figures) and begins the next
+                     // one: CPU time counts from 0 against cpu_ns, the memory peak is reset
     PLAN_TMPFS,      // make a tmpfs workspace for `uid`; answer: id = its number, fd 0 = it
     PLAN_TMPFS_DROP, // `workspace_no`
     PLAN_SET_ADD,    // register a package set; request fd 0; answer: id = its number

@@ -1,0 +1,80 @@
+"""What no compiler says: banned functions, files that grew too long, words that do not belong in the repository."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_FILE_LINES = 620
+
+# What to use instead is part of the message.
+BANNED = {
+    "gets": "fgets or read",
+    "strcpy": "a bounded copy",
+    "strcat": "struct buf",
+    "strncpy": "memcpy with a checked length",
+    "strncat": "struct buf",
+    "sprintf": "snprintf",
+    "vsprintf": "vsnprintf",
+    "sscanf": "strtoull with its checks",
+    "fscanf": "strtoull with its checks",
+    "scanf": "strtoull with its checks",
+    "atoi": "strtol with its checks",
+    "atol": "strtol with its checks",
+    "atoll": "strtoll with its checks",
+    "strtok": "strcspn",
+    "alloca": "a bounded array or the heap",
+    "setjmp": "a return value",
+    "longjmp": "a return value",
+    "system": "posix_spawn or execve with an argv",
+    "popen": "posix_spawn with an argv",
+    "tmpnam": "mkostemp or O_TMPFILE",
+    "tempnam": "mkostemp or O_TMPFILE",
+    "mktemp": "mkostemp or O_TMPFILE",
+    "signal": "sigaction",
+    "rand": "getrandom",
+    "random": "getrandom",
+    "readdir_r": "readdir",
+    "strerror": "strerrordesc_np or %m",
+    "usleep": "clock_nanosleep",
+}
+CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
+COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def blanked(match: re.Match[str]) -> str:
+    """Comments and literals become blanks, line for line."""
+    return re.sub(r"[^\n]", " ", match.group())
+
+
+def main() -> int:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.c", "*.h"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    wrong = []
+    for name in sorted(listed.split()):
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        text = path.read_text()
+        lines = text.count("\n")
+        if name.startswith("src/") and lines > MAX_FILE_LINES:
+            wrong.append(f"{name}: {lines} lines; split it by idea (at most {MAX_FILE_LINES})")
+        # Attack payloads do what an attacker does.
+        if name.startswith("tests/attack/"):
+            continue
+        for number, line in enumerate(COMMENT.sub(blanked, text).split("\n"), 1):
+            wrong += [f"{name}:{number}: {word}() is banned: use {BANNED[word]}" for word in CALL.findall(line)]
+    print("\n".join(wrong) or "nothing banned")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
