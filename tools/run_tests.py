@@ -82,7 +82,7 @@ class Part:
             "meson", "setup", BUILD / folder, *options, env=env
         ):
             return False
-        return self.run("ninja", "-C", BUILD / folder) == 0
+        return self.run("ninja", "-k", "0", "-C", BUILD / folder) == 0
 
     def meson(self, folder: pathlib.Path, *options: str, env: dict[str, str] | None = None) -> Count:
         status = self.run("meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", *options, env=env)

@@ -19,6 +19,9 @@ int msg_send(int sock, const void *data, size_t len, const int *fds, int n, int 
         m.msg_control = control;
         m.msg_controllen = CMSG_SPACE((size_t)n * sizeof(int));
         struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        if (!c) {
+            return -EINVAL; // cannot be: the space for it was counted above
+        }
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
         c->cmsg_len = CMSG_LEN((size_t)n * sizeof(int));
