@@ -25,7 +25,7 @@ VENV = BUILD / "venv" / "bin"
 RUNTIME = pathlib.Path(os.environ.get("ISLE_DATA", "/var/lib/isle")) / "runtime" / "current"
 CI = os.environ.get("CI", "") not in ("", "0", "false")
 LONG_REASON = "ISLE_LONG"
-SHOWN_LINES = 60
+SHOWN_LINES = 40
 
 COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
@@ -287,7 +287,9 @@ def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     if count.failed:
         for note in count.notes[:40]:
             print(f"           {note}")
-        tail = part.log.read_text(errors="replace").splitlines()[-SHOWN_LINES:]
+        lines = part.log.read_text(errors="replace").splitlines()
+        errors = [line for line in lines[:-SHOWN_LINES] if ": error: " in line][:SHOWN_LINES]
+        tail = [*errors, *lines[-SHOWN_LINES:]]
         print("\n".join("           | " + line for line in tail))
         print(f"           whole output: {part.log.relative_to(ROOT)}", flush=True)
     return count

@@ -36,7 +36,8 @@ static int compare_keys(const void *left, const void *right)
 {
     yyjson_val *a = *(yyjson_val *const *)left, *b = *(yyjson_val *const *)right;
     size_t m = yyjson_get_len(a), n = yyjson_get_len(b);
-    return m != n ? (m < n ? -1 : 1) : memcmp(yyjson_get_str(a), yyjson_get_str(b), m);
+    return m != n ? (m < n ? -1 : 1)
+                  : memcmp(unsafe_yyjson_get_str(a), unsafe_yyjson_get_str(b), m);
 }
 
 // Two equal keys of the object, the later one; NULL when there are none. `keys` has room for all.
