@@ -232,7 +232,8 @@ int json_int(const yyjson_val *v, int64_t *ret)
     return number_signed(n.negative, value, ret);
 }
 
-int json_decimal(const yyjson_val *v, int digits, int64_t *ret)
+// Towards the larger number if `up`, else towards the smaller one.
+static int decimal(const yyjson_val *v, int digits, bool up, int64_t *ret)
 {
     struct number n;
     uint64_t value;
@@ -244,10 +245,20 @@ int json_decimal(const yyjson_val *v, int digits, int64_t *ret)
     if (e) {
         return e;
     }
-    if (rest && !n.negative && __builtin_add_overflow(value, 1U, &value)) {
+    if (rest && n.negative != up && __builtin_add_overflow(value, 1U, &value)) {
         return -ERANGE;
     }
     return number_signed(n.negative, value, ret);
+}
+
+int json_decimal(const yyjson_val *v, int digits, int64_t *ret)
+{
+    return decimal(v, digits, true, ret);
+}
+
+int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret)
+{
+    return decimal(v, digits, false, ret);
 }
 
 static void write_scalar(struct buf *out, yyjson_val *v)

@@ -33,6 +33,9 @@ int json_int(const yyjson_val *v, int64_t *ret);
 // As a decimal scaled by 10^digits (timeout "2.5" with digits 3 is 2500), exactly or rounded up.
 // Same errors.
 int json_decimal(const yyjson_val *v, int digits, int64_t *ret);
+// The same rounded down: for comparing with a lower bound, which 0.99999 must not reach by
+// rounding.
+int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret);
 
 // Appends the value as compact JSON, digits and key order kept, characters not escaped. 0 or
 // -errno.

@@ -30,7 +30,9 @@ enum {
     JOB_MAX_PARAMS_BYTES = 8 << 20,
     JOB_MAX_STDIN_BYTES = 64 << 20, // what isle itself keeps; `isle run` streams
     JOB_MAX_ARGV_BYTES = 128 << 10,
+    JOB_MAX_ARGV = 4096,
     JOB_MAX_ENV_BYTES = 64 << 10,
+    JOB_MAX_ENV_NAMES = 900, // with what isle sets itself, below ARGS_MAX_ENV (plan/args.h)
     JOB_MAX_FILES = 1000,
     JOB_MAX_ARTIFACTS = 100,
     JOB_MAX_PATH = 4096,
@@ -40,6 +42,7 @@ enum {
 struct job_file {
     char *target;  // below /workspace, normalised, relative: "input/a.csv"
     int fd;        // its content, O_RDONLY; -1 until bound
+    int fd_index;  // into the descriptors that come along
     uint32_t mode; // 0644 or 0755
 };
 
@@ -58,10 +61,11 @@ struct job {
                      // "script.sh"
     char *params;    // JSON text, digit for digit; "{}" when not given
     size_t params_len;
-    char **argv;  // NULL-terminated; NULL unless JOB_COMMAND
-    char **env;   // "K=V", NULL-terminated: the job's own, checked
-    char *cwd;    // absolute, below /workspace
-    int stdin_fd; // -1: empty
+    char **argv;     // NULL-terminated; NULL unless JOB_COMMAND
+    char **env;      // "K=V", NULL-terminated: the job's own, checked
+    char *cwd;       // absolute, below /workspace
+    int stdin_fd;    // -1: empty
+    int stdin_index; // into the descriptors that come along; -1: none
     struct job_file *files;
     size_t n_files;
     struct job_artifact *artifacts;
@@ -76,14 +80,23 @@ struct job_error {
 
 // Parses and checks. JSON fields (a subset of SandboxJob): language, code, code_name, params,
 // command (argv), env (object of strings), cwd, limits (object), input_files [{target_path, mode?,
-// fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [{path,
-// optional}]. Unknown fields are refused by name. 0 or -EINVAL with *ret_error; *ret is
-// job_done()-able either way. Descriptor indices are bounded by n_fds and bound by job_bind().
+// fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [path | {path,
+// optional}]. null means "not given". Unknown fields are refused by name. 0 or -EINVAL (-ENOMEM)
+// with *ret_error; *ret is job_done()-able either way. Descriptor indices are bounded by n_fds,
+// each used once, and bound by job_bind().
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
-// Gives the descriptors (owned by the job from here on) to stdin and files.
+// Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no
+// field names.
 void job_bind(struct job *j, int *fds, int n_fds);
 void job_done(struct job *j);
+
+// Is this a name that steers loaders or interpreters (LD_PRELOAD, PYTHONSTARTUP, NODE_OPTIONS ...)?
+// Refused in `env`, so that what a job starts is what it says.
+bool job_env_refused(const char *name);
+
+// A new UUIDv7 (RFC 9562): ids sort by time.
+void job_new_id(char ret[37]);
 
 // One rule for every path a tenant names: relative to /workspace or absolute below it, normalised
 // without the file system; refuses NUL, empty, "..", components over 255 bytes, more than

@@ -28,6 +28,7 @@ enum limit_source {
     LIMIT_FROM_TEAM,
     LIMIT_FROM_HOST
 };
+extern const char *const limit_source_names[]; // "default", "job", "tool", "team", "host"
 
 struct limit_spec {
     const char *name;   // "timeout_seconds": JSON field and documentation
@@ -51,9 +52,10 @@ struct limits {
 void limits_init(struct limits *l); // the defaults
 // The index of a JSON name, or -1.
 int limit_find(const char *name);
-// Lowers l to `cap` where cap is smaller; notes `source` there.
+// Lowers l to `cap` where cap is smaller (or where there was no limit); notes `source` there.
 void limits_lower(struct limits *l, enum limit which, int64_t cap, enum limit_source source);
-// "timeout_seconds: 601 is above 600 s" and the like. Writes into text. 0 or -ERANGE.
+// "timeout_seconds: 601 is above the maximum of 600 s" and the like. Writes into text. 0 or
+// -ERANGE.
 int limit_check(enum limit which, int64_t value, char *text, size_t size);
 // A stored value as its owner wrote it: 2500 with digits 3 is "2.5".
 void limit_format(enum limit which, int64_t value, char *text, size_t size);

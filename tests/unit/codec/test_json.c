@@ -180,6 +180,24 @@ static void reads_numbers_exactly(void **state)
     }
 }
 
+static void rounds_down_for_lower_bounds(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t down;
+    } cases[] = {{"0.9999", 999}, {"1", 1000}, {"1.0009", 1000}, {"-0.0001", -1}, {"-1", -1000}};
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct json_error e;
+        yyjson_doc *doc = json_parse(cases[i].text, strlen(cases[i].text), &e);
+        assert_non_null(doc);
+        int64_t got;
+        assert_int_equal(json_decimal_down(doc->root, 3, &got), 0);
+        assert_int_equal(got, cases[i].down);
+        yyjson_doc_free(doc);
+    }
+}
+
 static void writes_what_it_read(void **state)
 {
     (void)state;
@@ -225,6 +243,7 @@ int main(void)
         cmocka_unit_test(finds_duplicates_among_many),
         cmocka_unit_test(bounds_depth),
         cmocka_unit_test(reads_numbers_exactly),
+        cmocka_unit_test(rounds_down_for_lower_bounds),
         cmocka_unit_test(writes_what_it_read),
         cmocka_unit_test(writes_a_part),
     };

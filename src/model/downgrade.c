@@ -1,0 +1,21 @@
+#include "model/result.h"
+#include "plan/plan.h"
+
+const struct downgrade downgrades[] = {
+    {PLAN_NO_USER_NAMESPACE, "no_user_namespace",
+     "jobs stay in the sandbox's outer user namespace, without any capability",
+     "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1)"},
+    {PLAN_NO_LANDLOCK, "no_landlock", "no second check of file access besides the mounts",
+     "a kernel from 5.13 on with landlock in its lsm= list"},
+    {PLAN_NO_CGROUP_MEMORY, "no_cgroup_memory", "memory_mb is not enforced for the job as a whole",
+     "give isle the memory controller (cgroup v2 delegation, or a writable v1 hierarchy)"},
+    {PLAN_NO_CGROUP_PIDS, "no_cgroup_pids", "pids is not enforced for the job as a whole",
+     "give isle the pids controller"},
+    {PLAN_NO_CGROUP_CPU, "no_cgroup_cpu", "cpus is not enforced", "give isle the cpu controller"},
+    {PLAN_NO_CPU_TIME, "no_cpu_time",
+     "cpu_seconds is measured by polling, processes that end count late",
+     "give isle the cpuacct (v1) or cpu (v2) controller"},
+    {PLAN_SINGLE_UID, "single_uid", "isle and all jobs share one user id of the host",
+     "start as root, or give the user a range in /etc/subuid and /etc/subgid"},
+};
+const size_t n_downgrades = sizeof downgrades / sizeof *downgrades;

@@ -1,0 +1,26 @@
+// parse.h: what the parts of the job parser share. Inside model/ only.
+#ifndef ISLE_MODEL_PARSE_H
+#define ISLE_MODEL_PARSE_H
+
+#include "model/refuse.h"
+
+struct parse {
+    struct job *job;
+    struct job_error *error;
+    yyjson_val *root;
+    bool *fd_used; // n_fds of them
+    int n_fds;
+};
+
+// Each 0 or -EINVAL with p->error, or -ENOMEM.
+int job_parse_limits(struct parse *p, yyjson_val *v);
+int job_parse_files(struct parse *p, yyjson_val *v);
+int job_parse_stdin(struct parse *p, yyjson_val *v);
+int job_parse_artifacts(struct parse *p, yyjson_val *v);
+
+int job_wrong_type(struct parse *p, const char *field, yyjson_val *v, const char *wanted);
+// The object's members against a list of names: the first unknown one is refused.
+int job_only_known(struct parse *p, const char *where, yyjson_val *object, const char *const *names,
+                   size_t n);
+
+#endif

@@ -1,0 +1,74 @@
+#include "model/refuse.h"
+
+#include "codec/utf8.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+// A tenant's bytes reach terminals and logs through here: no control characters.
+static void printable(char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            *text = '?';
+        }
+    }
+}
+
+int job_refuse(struct job_error *e, const char *field, const char *format, ...)
+{
+    char detail[sizeof e->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    size_t n = strnlen(field, sizeof e->field - 1);
+    n = field[n] ? utf8_cut(field, n) : n;
+    memcpy(e->field, field, n);
+    e->field[n] = '\0';
+    printable(e->field);
+    snprintf(e->text, sizeof e->text, "%s: %.*s", e->field, (int)(sizeof e->text - n - 3), detail);
+    size_t len = strlen(e->text);
+    e->text[utf8_cut(e->text, len)] = '\0';
+    return -EINVAL;
+}
+
+static const char *shorten(const struct buf *b, char text[SHOWN_BYTES])
+{
+    enum { KEEP = SHOWN_BYTES - 4 };
+    size_t n =
+        b->len > KEEP || b->error ? utf8_cut(b->data, b->len < KEEP ? b->len : KEEP) : b->len;
+    memcpy(text, buf_text(b), n);
+    strcpy(text + n, n < b->len || b->error ? "..." : "");
+    return text;
+}
+
+const char *job_show(const yyjson_val *v, char text[SHOWN_BYTES])
+{
+    // Whatever does not fit is cut, so a full buffer is no error here. Strings are added whole or
+    // not at all: they get room.
+    if (yyjson_is_str((yyjson_val *)(uintptr_t)v)) {
+        yyjson_val *s = (yyjson_val *)(uintptr_t)v;
+        return job_show_text(yyjson_get_str(s), yyjson_get_len(s), text);
+    }
+    AUTO_BUF struct buf b = BUF_INIT(512);
+    json_write(&b, v);
+    return shorten(&b, text);
+}
+
+const char *job_show_text(const char *data, size_t len, char text[SHOWN_BYTES])
+{
+    AUTO_BUF struct buf b = BUF_INIT(1024);
+    size_t n = len > SHOWN_BYTES ? utf8_cut(data, SHOWN_BYTES) : len;
+    utf8_json_string(&b, data, n);
+    if (n < len) {
+        b.len--; // the closing quote: the text goes on
+    }
+    shorten(&b, text);
+    if (n < len && strlen(text) + 4 < SHOWN_BYTES) {
+        strcat(text, "...");
+    }
+    return text;
+}

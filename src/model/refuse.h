@@ -1,0 +1,17 @@
+// refuse.h: how the parts of the job parser say what is wrong. Inside model/ only.
+#ifndef ISLE_MODEL_REFUSE_H
+#define ISLE_MODEL_REFUSE_H
+
+#include "codec/json.h"
+#include "model/job.h"
+
+// Fills *e: field (made printable), text "FIELD: ..." . Always -EINVAL.
+int job_refuse(struct job_error *e, const char *field, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+enum { SHOWN_BYTES = 80 };
+// A value for a message: compact JSON, cut when long.
+const char *job_show(const yyjson_val *v, char text[SHOWN_BYTES]);
+const char *job_show_text(const char *data, size_t len, char text[SHOWN_BYTES]);
+
+#endif

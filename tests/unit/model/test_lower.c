@@ -1,0 +1,137 @@
+// From limits to the numbers of a plan.
+#include "base/fd.h"
+#include "model/lower.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MB (UINT64_C(1) << 20)
+
+static const struct lower_host host = {
+    .cpus_percent = 200, .max_disk_mb = 8192, .tmpfs_max_mb = 64};
+static const struct lower_staged nothing = {0, 4};
+
+static struct job parse(const char *json)
+{
+    struct job j;
+    struct job_error e;
+    assert_int_equal(job_parse(json, strlen(json), 0, &j, &e), 0);
+    return j;
+}
+
+static struct lowered lower(const char *json, const struct lower_staged *staged)
+{
+    struct job j = parse(json);
+    struct lowered l;
+    lower_job(&j, &host, staged, &l);
+    job_done(&j);
+    return l;
+}
+
+static void small_disk_is_a_tmpfs(void **state)
+{
+    (void)state;
+    struct lowered l =
+        lower("{\"command\":[\"x\"],\"limits\":{\"disk_mb\":64,\"memory_mb\":256}}", &nothing);
+    assert_int_equal(l.start.op, PLAN_START);
+    assert_int_equal(l.start.workspace_kind, PLAN_WORKSPACE_TMPFS);
+    assert_int_equal(l.start.filter, PLAN_FILTER_TMPFS);
+    assert_int_equal(l.workspace_bytes, 64 * MB);
+    assert_int_equal(l.workspace_inodes, 4096);
+    assert_int_equal(l.start.limits.memory_bytes, (256 + 64) * MB);
+    assert_int_equal(l.start.limits.tmp_bytes, 64 * MB);
+    assert_int_equal(l.start.limits.tmp_inodes, 4096);
+    assert_int_equal(l.start.limits.file_bytes, 64 * MB);
+    assert_int_equal(l.start.has_frames, 0);
+}
+
+static void large_disk_is_a_folder(void **state)
+{
+    (void)state;
+    struct lowered l = lower(
+        "{\"language\":\"python\",\"code\":\"\",\"limits\":{\"disk_mb\":1000,\"memory_mb\":100}}",
+        &nothing);
+    assert_int_equal(l.start.workspace_kind, PLAN_WORKSPACE_FOLDER);
+    assert_int_equal(l.start.filter, PLAN_FILTER_FOLDER);
+    assert_int_equal(l.start.limits.memory_bytes, 100 * MB);
+    assert_int_equal(l.start.limits.tmp_bytes, 50 * MB);
+    assert_int_equal(l.start.limits.file_bytes, 1000 * MB);
+    assert_int_equal(l.workspace_inodes, 64000);
+    assert_int_equal(l.start.has_frames, 1);
+}
+
+// 0 means unlimited to the kernel, so it is never passed.
+static void no_disk_still_has_sizes(void **state)
+{
+    (void)state;
+    struct lowered l = lower("{\"command\":[\"x\"],\"limits\":{\"disk_mb\":0}}", &nothing);
+    assert_int_equal(l.workspace_bytes, 4096);
+    assert_int_equal(l.workspace_inodes, 5);
+    assert_int_equal(l.start.limits.tmp_bytes, 4096);
+    assert_int_equal(l.start.limits.tmp_inodes, 1);
+    assert_true(l.start.limits.file_bytes > 0);
+    struct lower_staged some = {lower_pages(1) + lower_pages(4096) + lower_pages(4097), 7};
+    l = lower("{\"command\":[\"x\"],\"limits\":{\"disk_mb\":0}}", &some);
+    assert_int_equal(l.workspace_bytes, 4 * 4096);
+    assert_int_equal(l.workspace_inodes, 8);
+}
+
+static void scales(void **state)
+{
+    (void)state;
+    struct lowered l = lower("{\"command\":[\"x\"],\"limits\":{\"cpus\":1.5,\"cpu_seconds\":2.5,"
+                             "\"pids\":8,\"nofile\":64}}",
+                             &nothing);
+    assert_int_equal(l.start.limits.cpu_percent, 150);
+    assert_int_equal(l.start.limits.cpu_ns, UINT64_C(2500000000));
+    assert_int_equal(l.start.limits.pids, 8);
+    assert_int_equal(l.start.limits.nofile, 64);
+    struct job j = parse("{\"command\":[\"x\"],\"limits\":{\"cpus\":0.1}}");
+    assert_int_equal(lower_threads(&j.limits), 1);
+    j.limits.value[LIMIT_CPUS] = 101;
+    assert_int_equal(lower_threads(&j.limits), 2);
+    job_done(&j);
+}
+
+static void host_lowers_defaults_and_refuses_wishes(void **state)
+{
+    (void)state;
+    struct lower_host small = {.cpus_percent = 50, .max_disk_mb = 100, .tmpfs_max_mb = 64};
+    struct job_error e;
+    struct job j = parse("{\"command\":[\"x\"]}");
+    assert_int_equal(lower_check_host(&j.limits, &small, &e), 0);
+    assert_int_equal(j.limits.value[LIMIT_CPUS], 50);
+    assert_int_equal(j.limits.source[LIMIT_CPUS], LIMIT_FROM_HOST);
+    assert_int_equal(j.limits.value[LIMIT_DISK], 100);
+    job_done(&j);
+    j = parse("{\"command\":[\"x\"],\"limits\":{\"disk_mb\":101}}");
+    assert_int_equal(lower_check_host(&j.limits, &small, &e), -EINVAL);
+    assert_string_equal(e.field, "limits.disk_mb");
+    assert_string_equal(e.text,
+                        "limits.disk_mb: 101 is above the maximum of 100 MB (SANDBOX_MAX_DISK_MB)");
+    job_done(&j);
+    j = parse("{\"command\":[\"x\"],\"limits\":{\"cpus\":0.51}}");
+    assert_int_equal(lower_check_host(&j.limits, &small, &e), -EINVAL);
+    assert_string_equal(e.text,
+                        "limits.cpus: 0.51 is above the maximum of 0.5 CPUs (of this host)");
+    job_done(&j);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_disk_is_a_tmpfs),
+        cmocka_unit_test(large_disk_is_a_folder),
+        cmocka_unit_test(no_disk_still_has_sizes),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(host_lowers_defaults_and_refuses_wishes),
+    };
+    return cmocka_run_group_tests_name("lower", tests, NULL, NULL);
+}
