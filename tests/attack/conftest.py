@@ -1,0 +1,19 @@
+"""Every attack is followed by the checks on the host and by a second, correct run."""
+
+from __future__ import annotations
+
+import time
+
+import harness
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def afterwards(host: harness.Host, isle: harness.Isle):
+    yield
+    begin = time.monotonic()
+    r = isle.python("return 6 * 7", within=10)
+    assert r.reason == "ok" and r.result["result"] == 42, r
+    assert r.result["isolation"]["level"] == "full", r.result["isolation"]
+    assert r.stdout == "" and r.stderr == "" and r.err == b"", "words that nobody said"
+    assert time.monotonic() - begin < 3 * harness.SLOW

@@ -1,0 +1,239 @@
+"""Group B: lifetime, signals, time limit, output. The limit is 5 s unless a test says otherwise."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import harness
+import pytest
+from payload import attack, held, prepared
+
+FIVE = ("--timeout", "5")
+SLOW = harness.SLOW
+
+
+def timed_out(r: harness.Run, limit: float, at_most: float) -> None:
+    assert r.reason == "timeout", r.result
+    assert r.result["success"] is False and r.status == 124
+    assert r.result["error"] == f"Execution timeout ({limit:.1f}s)", r.result["error"]
+    wall = r.result["usage"]["wall_ms"] / 1000
+    assert limit <= wall <= at_most * SLOW, wall
+    assert r.wall <= (at_most + 1) * SLOW, r.wall
+
+
+def test_B01(isle):
+    r = attack(isle, "B01.py", *FIVE)
+    held(r, "main done")
+    assert r.result["usage"]["wall_ms"] < 1000 * SLOW
+    assert harness.left_processes() == []
+
+
+def test_B02(isle):
+    r = attack(isle, "B02.sh", *FIVE)
+    held(r, "main done")
+    assert r.wall < 2 * SLOW
+
+
+def test_B03(isle):
+    r = attack(isle, "B03.py", *FIVE)
+    timed_out(r, 5, 8)
+    assert r.lines == ["stopping"]
+
+
+def test_B05(isle):
+    zombies = harness.zombies()
+    r = attack(isle, "B05.py", *FIVE)
+    assert r.reason in ("ok", "timeout"), r.result
+    if r.reason == "ok":
+        assert r.lines[-1] == "spawned 20000" or "unavailable" in r.lines[0], r.lines
+    assert harness.until(lambda: harness.zombies() <= zombies, 3)
+
+
+def test_B05_orphans_are_reaped(isle):
+    """With pid 1 reaping, far more children than the limit of pids can live one after another."""
+    code = """
+import os, time
+for i in range(300):
+    while True:
+        try: p = os.fork()
+        except BlockingIOError: time.sleep(0.01); continue
+        break
+    if p == 0:
+        if os.fork() == 0: os._exit(0)
+        os._exit(0)
+    os.waitpid(p, 0)
+time.sleep(0.2)
+print(sum(1 for p in os.listdir("/proc") if p.isdigit()) <= 3)
+"""
+    held(isle.command(["python3", "-c", code], "--pids", "16"), "True")
+
+
+def test_B06(isle):
+    r = attack(isle, "B06.c", *FIVE)
+    timed_out(r, 5, 6)
+    assert r.lines == ["vfork"]
+
+
+def test_B07(isle):
+    """The bomb stays inside its limit, and somebody else's job runs in normal time meanwhile."""
+    path, argv = prepared("B07.sh")
+    alone = min(isle.sh("true").wall for _ in range(3))
+    box: list[harness.Run] = []
+    bomb = threading.Thread(
+        target=lambda: box.append(
+            isle.command(argv, "--file", str(path), "--pids", "64", "--timeout", "4")
+        )
+    )
+    bomb.start()
+    time.sleep(1.5)
+    beside = isle.sh("echo fine")
+    bomb.join()
+    assert beside.reason == "ok" and beside.lines == ["fine"]
+    assert beside.wall < alone * 4 + 1 * SLOW, (alone, beside.wall)
+    r = box[0]
+    assert r.reason in ("timeout", "ok", "error"), r.result
+    assert r.wall < 8 * SLOW
+    assert 32 <= r.result["usage"]["pids_peak"] <= 64
+    assert "Resource temporarily unavailable" in r.stderr or r.result["truncated"]["stderr"]
+
+
+def test_B08(isle):
+    r = attack(isle, "B08.py", *FIVE, "--pids", "64")
+    assert r.lines, r.result
+    word, n, *_ = r.lines[0].split()
+    assert word == "stopped" and 8 <= int(n) < 64, r.lines
+    assert r.result["usage"]["pids_peak"] <= 64
+
+
+def test_B09(isle):
+    r = attack(isle, "B09.py", *FIVE)
+    held(r)
+    assert r.result["usage"]["wall_ms"] < 1000 * SLOW
+    assert harness.left_processes() == []
+
+
+@pytest.mark.parametrize("word, code", [("137", 137), ("124", 124)])
+def test_B10(isle, word, code):
+    r = attack(isle, "B10.sh", *FIVE, args=(word,))
+    assert r.reason == "error" and r.status == code
+    assert r.result["exit_code"] == code and r.result["signal"] is None
+
+
+def test_B10_a_real_kill(isle):
+    r = attack(isle, "B10.sh", *FIVE, args=("124s",))
+    assert r.reason == "error" and r.status == 137
+    assert r.result["exit_code"] is None and r.result["signal"] == 9
+
+
+def test_B12(isle):
+    r = attack(isle, "B12.py", *FIVE)
+    timed_out(r, 5, 6)
+    assert set(r.stdout) == {"."} and 8 <= len(r.stdout) <= 14
+
+
+def test_B13(isle):
+    r = attack(isle, "B13.py", *FIVE)
+    assert r.reason == "ok", r.result
+    assert r.stdout == "x" * (256 << 10)
+    assert r.result["truncated"]["stdout"] is True
+    assert r.result["usage"]["stdout_bytes"] == (64 << 20) + 1
+
+
+def test_B14(isle):
+    r = attack(isle, "B14.py", *FIVE)
+    timed_out(r, 5, 6)
+    assert r.lines == ["bye"]
+
+
+def test_B15(isle):
+    r = attack(isle, "B15.py", *FIVE)
+    assert r.reason == "ok"
+    whole = b"ok \xff\xfe \xed\xa0\x80 \x00 " + "€".encode() * 100000
+    assert r.result["usage"]["stdout_bytes"] == len(whole)
+    kept = whole[: 256 << 10]
+    while kept[-3:] != "€".encode():
+        kept = kept[:-1]
+    assert r.stdout == kept.decode("utf-8", "replace")
+    assert r.result["truncated"]["stdout"] is True
+
+
+def test_B17(isle):
+    held(attack(isle, "B17.py", *FIVE), "0 0.0")
+
+
+def test_B17_never_the_callers(isle):
+    r = attack(isle, "B17.py", *FIVE, input=b"typed at the terminal\n")
+    held(r, "0 0.0")
+
+
+def test_B18(isle):
+    r = attack(isle, "B18.py", *FIVE)
+    timed_out(r, 5, 6)
+    assert r.lines == ["result ready"]
+
+
+def test_B19(isle):
+    """All processes together get one CPU, and a short job of somebody else ends in normal time."""
+    path, argv = prepared("B19.py")
+    alone = min(isle.sh("true").wall for _ in range(3))
+    box: list[harness.Run] = []
+    hog = threading.Thread(
+        target=lambda: box.append(
+            isle.command(argv, "--file", str(path), "--cpus", "1", "--timeout", "5")
+        )
+    )
+    hog.start()
+    time.sleep(1.5)
+    beside = isle.sh("sleep 0.1; echo fine")
+    hog.join()
+    assert beside.reason == "ok" and beside.lines == ["fine"]
+    assert beside.wall < alone * 3 + 0.6 * SLOW, (alone, beside.wall)
+    r = box[0]
+    timed_out(r, 5, 7.5)
+    assert r.result["usage"]["cpu_ms"] <= r.result["usage"]["wall_ms"] * 1.15 + 200
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "0",
+        "-1",
+        "1e308",
+        "NaN",
+        "nan",
+        "Infinity",
+        "inf",
+        '"5"',
+        "0.0000001",
+        "1e-320",
+        "9223372036854775807",
+        "18446744073709551616",
+        "5e9",
+        "null",
+        "true",
+        "[5]",
+        "",
+        " 5",
+        "5 ",
+        "0x5",
+        "5s",
+        "+5",
+        "--5",
+        "5,0",
+        "600.001",
+        "601",
+        "0.999",
+    ],
+)
+def test_B20(isle, value):
+    r = isle.run(f"--timeout={value}", "-l", "python", "-c", "while True: pass", within=5)
+    assert r.status == 125 and r.out == b"", r
+    assert b"timeout" in r.err, r.err
+    assert r.wall < 2 * SLOW, "nothing runs"
+
+
+def test_B21(isle):
+    r = attack(isle, "B21.py", *FIVE)
+    timed_out(r, 5, 6)
+    assert r.lines == ["HELD"]

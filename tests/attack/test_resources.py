@@ -1,0 +1,136 @@
+"""Groups E, F and H, as far as one job shows them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import harness
+import pytest
+from payload import attack, held
+
+LIMITS = ("--memory", "256", "--pids", "64", "--disk", "100", "--cpus", "1", "--timeout", "10")
+SLOW = harness.SLOW
+
+
+def test_E06(isle):
+    """A cold interpreter starts clean; the same is asked of zygotes later."""
+    r = attack(isle, "E06.py")
+    assert r.reason == "ok"
+    line = r.lines[0]
+    for part in ("0 objects", "mask set()", "umask 0o22", "atexit 0", "log []", "prio 0"):
+        assert part in line, (part, line)
+    assert "groups []" in line and "frames 1" in line and "sid" in line
+
+
+def test_E07(isle):
+    r = isle.job("-l", "python", str(harness.ROOT / "tests/attack/payloads/E07.py"))
+    assert r.reason == "ok"
+    frames, handles = r.lines
+    assert "socket" not in handles and "epoll" not in handles and "Connection" not in handles
+    assert "CANARY" not in frames
+
+
+def test_E15(isle):
+    r = attack(isle, "E15.py")
+    assert r.reason == "ok"
+    verdicts = dict(reversed(line.split(" ", 1)) for line in r.lines[:8])
+    for name in ("setuid0", "setresuid", "setgid0", "setgroups", "setfsuid", "ambient"):
+        assert verdicts[name] == "HELD", verdicts
+    assert r.lines[8] == "(1000, 1000, 1000) (1000, 1000, 1000) []"
+    maps = [line.split() for line in r.lines[9:] if line and line.split()[0].isdigit()]
+    assert len(maps) == 2 and all(m[0] == "1000" and m[1] != "0" and m[2] == "1" for m in maps)
+    assert "deny" in r.lines
+
+
+def test_F03(isle):
+    r = attack(isle, "F03.py", *LIMITS)
+    assert r.reason in ("ok", "memory_limit", "timeout", "disk_limit"), r.result
+    if r.reason == "ok":
+        counts = eval(r.lines[-1])
+        assert counts["fd"][0] <= 1024 and counts["inotify"][0] <= 1024, counts
+        assert counts["timer"][1] != "no limit", counts
+    code = """
+import ctypes
+libc = ctypes.CDLL(None)
+print(all(libc.inotify_init1(0) >= 0 for _ in range(10)))
+tid = ctypes.c_int()
+print(all(libc.syscall(222, 1, 0, ctypes.byref(tid)) >= 0 for _ in range(100)))
+"""
+    held(isle.command(["python3", "-c", code]), "True", "True")
+
+
+def test_F05(isle):
+    held(attack(isle, "F05.sh", *LIMITS, within=30), "userns 0", "cgroups 0", "mounts 0")
+
+
+def test_F05_nothing_grows(isle):
+    """Many ordinary jobs: the fixture compares groups, mounts, namespaces and folders afterwards."""
+    begin = time.monotonic()
+    count = 5000 if harness.LONG else 25
+    for _ in range(count):
+        assert isle.command(["true"]).reason == "ok"
+    assert time.monotonic() - begin < count * SLOW
+
+
+def test_F07(isle):
+    used = harness.inodes_used(isle.data)
+    r = attack(isle, "F07.py", *LIMITS, within=40)
+    assert r.reason in ("ok", "disk_limit", "timeout"), r.result
+    if r.reason == "ok":
+        assert int(r.lines[-1]) <= 64 * 100, r.lines
+    assert harness.SHARED_HOST or harness.inodes_used(isle.data) - used < 100
+
+
+def test_F07_memory_workspace(isle):
+    r = attack(isle, "F07.py", "--disk", "48")
+    assert r.reason == "ok", r.result
+    assert "No space left" in r.lines[0] and int(r.lines[1]) <= 4096, r.lines
+
+
+def test_F08(isle):
+    before = harness.pty_count()
+    r = attack(isle, "F08.py", *LIMITS)
+    assert r.reason == "ok"
+    assert r.lines == ["0 [Errno 2] No such file or directory: '/dev/ptmx'"], r.lines
+    assert harness.SHARED_HOST or harness.pty_count() == before
+
+
+@pytest.mark.parametrize("kind", ["re", "number"])
+def test_F09(isle, kind):
+    r = attack(isle, "F09.py", "--env", f"K={kind}", "--timeout", "2", "--memory", "256")
+    assert r.reason in ("timeout", "memory_limit"), r.result
+    assert r.wall < 5.5 * SLOW
+
+
+def test_F10(isle):
+    before = harness.kernel_log_lines()
+    r = attack(isle, "F10.py", *LIMITS, within=30)
+    assert r.reason in ("ok", "timeout"), r.result
+    if before is not None:
+        assert harness.kernel_log_lines() - before < 100
+
+
+def test_F11(isle, tmp_path):
+    """Start cost is bounded before anything is done, each bound named."""
+    (tmp_path / "empty").write_text("")
+    for options, word in (
+        ([w for i in range(70) for w in ("--env", f"K{i}=" + "x" * 1000)], "65536"),
+        ([w for i in range(1001) for w in ("--file", f"{tmp_path}/empty:f{i}")], "1000"),
+        ([w for i in range(101) for w in ("--artifact", f"a{i}")], "100"),
+    ):
+        r = isle.run(*options, "--output-dir", str(tmp_path), "--", "true")
+        assert r.status == 125 and word in r.err.decode(), r.err[:300]
+    r = isle.run("--", "true", *["x" * 100000] * 2)
+    assert r.status == 125 and b"131072" in r.err, r.err[:300]
+
+
+def test_H24(isle):
+    """The next job under the same uid finds nothing of this one."""
+    r = attack(isle, "H24.sh")
+    assert r.reason == "ok" and r.lines[0] == "1000"
+    r = isle.sh(
+        "ls -A /workspace /tmp /dev/shm; ps -e -o pid= | wc -l; ls -A /dev/mqueue 2>/dev/null"
+    )
+    assert "keep" not in r.stdout and "sleep" not in r.stdout
+    assert harness.left_processes() == [] and os.path.isdir(isle.data)

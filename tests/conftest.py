@@ -1,0 +1,61 @@
+"""Fixtures of the end-to-end and attack tests: one data folder, one set of canaries, a picture of the host."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "e2e"))
+
+import harness
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "long: minutes; runs with ISLE_LONG=1")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("long") and not harness.LONG:
+            item.add_marker(pytest.mark.skip(reason="ISLE_LONG=1 runs this"))
+
+
+@pytest.fixture(scope="session")
+def alone():
+    """The canaries have fixed addresses: one test session at a time on a host."""
+    with harness.file_lock(pathlib.Path("/var/tmp/isle-tests.lock")):
+        yield
+
+
+@pytest.fixture(scope="session")
+def isle(alone) -> harness.Isle:
+    if os.geteuid() != 0:
+        pytest.fail("these tests need host root")
+    if not harness.ISLE.is_file():
+        pytest.fail(f"{harness.ISLE} is not built (set ISLE)")
+    if not harness.RUNTIME_ROOT.is_dir():
+        pytest.fail(f"{harness.RUNTIME_ROOT} is missing (set SANDBOX_RUNTIME_ROOT)")
+    with harness.data_folder() as data:
+        yield harness.Isle(data, dict(harness.Canary.ENV))
+
+
+@pytest.fixture(scope="session")
+def canary(alone) -> harness.Canary:
+    with harness.Canary.planted() as c:
+        yield c
+
+
+@pytest.fixture(scope="session")
+def noisy() -> frozenset[str]:
+    return harness.noisy_sysctls()
+
+
+@pytest.fixture
+def host(isle: harness.Isle, canary: harness.Canary, noisy: frozenset[str]):
+    """The host before; after the test everything must be as it was."""
+    h = harness.Host(isle, canary, noisy)
+    yield h
+    h.check()

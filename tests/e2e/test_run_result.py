@@ -1,0 +1,128 @@
+"""The result of a snippet travels as a frame; printed text and hostile frames decide nothing."""
+
+from __future__ import annotations
+
+import concurrent.futures
+
+import harness
+import pytest
+
+SLOW = harness.SLOW
+pytestmark = pytest.mark.usefixtures("host")
+
+# Writes frames itself: descriptor 3 is the frame socket of a snippet.
+FORGE = """
+import os, struct
+def frame(kind, payload, seq=1, magic=0x4C534931, execution=1, length=None):
+    size = len(payload) if length is None else length
+    return struct.pack("<IIIII", magic, kind, execution, seq, size) + payload
+def send(data):
+    while data: data = data[os.write(3, data):]
+"""
+
+
+def test_result_null_and_values(isle):
+    assert isle.python("pass").result["result"] is None
+    assert isle.js("").result["result"] is None
+    value = {"s": "€\n\u0000", "l": [True, None, 1.5], "o": {}}
+    assert isle.python(f"return {value!r}").result["result"] == value
+
+
+def test_second_frame(isle):
+    code = FORGE + "send(frame(32, b'1'))\nsend(frame(32, b'2', seq=2))\nreturn 3"
+    r = isle.python(code)
+    assert r.reason == "error" and r.result["result"] is None, r.result
+    assert "malformed result" in r.result["error"]
+
+
+def test_own_frame_and_exit_0(isle):
+    """It is its own value to lie about: one well-formed frame is taken."""
+    r = isle.python(FORGE + "send(frame(32, b'{\"own\":1}'))\nos._exit(0)")
+    assert r.reason == "ok" and r.result["result"] == {"own": 1}, r.result
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "b'text that is no frame at all'",
+        "frame(32, b'1', magic=0)",
+        "frame(32, b'1', seq=2)",
+        "frame(32, b'1', execution=2)",
+        "frame(1, b'1')",
+        "frame(64, b'1')",
+        "frame(68, b'{}')",
+        "frame(97, b'{}')",
+        "frame(99999, b'1')",
+        "frame(32, b'', length=0xfffffff0)",
+        "frame(32, b'1', length=100)",
+        "frame(32, b'1')[:10]",
+        "frame(32, b'')",
+        "frame(32, b'{')",
+        "frame(32, b'NaN')",
+        "frame(32, b'1 2')",
+        "frame(32, b'\\xff')",
+        "frame(32, b'\"\\\\ud800\"')",
+        'frame(32, b\'{"a":1,"a":2}\')',
+        "frame(32, b'[' * 200000 + b']' * 200000)",
+        "bytes(65536)",
+    ],
+)
+def test_malformed_frame(isle, what):
+    r = isle.python(FORGE + f"try: send({what})\nexcept OSError: pass\nos._exit(0)")
+    assert r.reason == "error" and r.status == 1, r.result
+    assert r.result["success"] is False and r.result["result"] is None
+    assert "result" in r.result["error"]
+
+
+def test_exit_status_wins_over_a_frame(isle):
+    r = isle.python(FORGE + "send(frame(32, b'1'))\nos._exit(3)")
+    assert r.reason == "error" and r.status == 3 and r.result["result"] is None
+    r = isle.python(FORGE + "send(frame(32, b'1'))\nos.kill(os.getpid(), 9)")
+    assert r.reason == "error" and r.result["signal"] == 9 and r.result["result"] is None
+
+
+def test_result_too_large(isle):
+    r = isle.python("return 'x' * (9 << 20)", within=30)
+    assert r.reason == "result_too_large", r.reason
+    assert r.result["result"] is None and r.result["success"] is False
+    r = isle.python("return 'x' * (7 << 20)", within=30)
+    assert r.reason == "ok" and len(r.result["result"]) == 7 << 20
+
+
+def test_descriptor_3_is_not_inherited(isle):
+    code = "import subprocess; print(subprocess.run(['ls', '/proc/self/fd'], capture_output=True, text=True).stdout.split())"
+    assert isle.python(code).lines == ["['0', '1', '2', '3']"]  # 3: the folder that ls reads
+    code = 'console.log(require("child_process").execSync("ls /proc/self/fd").toString().split("\\n").length)'
+    assert int(isle.js(code).stdout) <= 5
+
+
+def test_ten_side_by_side_over_two_data_folders(isle):
+    with harness.data_folder() as other_data:
+        other = harness.Isle(other_data, isle.env)
+
+        def one(i: int) -> harness.Run:
+            where = isle if i % 2 else other
+            code = f"echo {i} > mine; sleep 0.5; cat mine; ls | wc -l; exit {i}"
+            return where.sh(code, within=40)
+
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            runs = list(pool.map(one, range(10)))
+        for i, r in enumerate(runs):
+            assert r.lines == [str(i), "5"] and r.status == i, r.result
+        assert len({r.result["job_id"] for r in runs}) == 10
+        assert harness.until(lambda: not harness.left_folders(other_data), 3)
+
+
+def test_orphans_die_with_the_main_process(isle):
+    code = (
+        "for i in 1 2 3; do (setsid sleep 60 &) ; done; nohup sleep 60 >/dev/null 2>&1 & echo main"
+    )
+    r = isle.sh(code)
+    assert r.lines == ["main"] and r.wall < 2 * SLOW
+    assert harness.left_processes() == []
+
+
+def test_metadata(isle):
+    m = isle.python("return 1").result["metadata"]
+    assert m["status"] == "completed" and m["exit_code"] == 0 and m["stage"] is None
+    assert isinstance(m["duration_ms"], int)
