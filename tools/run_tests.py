@@ -231,6 +231,10 @@ def part_examples(part: Part) -> Count:
     return part.check("examples/run", env={"NO_COLOR": "1"})
 
 
+def part_pending(part: Part) -> Count:
+    return part.pytest("tests/pending")
+
+
 def part_e2e(part: Part) -> Count:
     return part.pytest("tests/e2e", env={"ISLE": str(BUILD / "src/app/isle")})
 
@@ -260,6 +264,7 @@ KINDS = (
     Kind("layers", part_layers, "direction of includes", fast=True),
     Kind("style", part_style, "banned functions, sizes, words", fast=True),
     Kind("ruff", part_ruff, "Python: lint and layout", fast=True),
+    Kind("pending", part_pending, "every case and attack: tested or waiting", fast=True),
     Kind("shellcheck", part_shellcheck, "shell scripts", fast=True),
     Kind("analyzer", part_analyzer, "gcc -fanalyzer", stage=1),
     Kind("tidy", part_tidy, "clang-tidy", stage=1),

@@ -81,9 +81,7 @@ def test_B07(isle):
     alone = min(isle.sh("true").wall for _ in range(3))
     box: list[harness.Run] = []
     bomb = threading.Thread(
-        target=lambda: box.append(
-            isle.command(argv, "--file", str(path), "--pids", "64", "--timeout", "4")
-        )
+        target=lambda: box.append(isle.command(argv, "--file", str(path), "--pids", "64", "--timeout", "4"))
     )
     bomb.start()
     time.sleep(1.5)
@@ -179,9 +177,7 @@ def test_B19(isle):
     alone = min(isle.sh("true").wall for _ in range(3))
     box: list[harness.Run] = []
     hog = threading.Thread(
-        target=lambda: box.append(
-            isle.command(argv, "--file", str(path), "--cpus", "1", "--timeout", "5")
-        )
+        target=lambda: box.append(isle.command(argv, "--file", str(path), "--cpus", "1", "--timeout", "5"))
     )
     hog.start()
     time.sleep(1.5)

@@ -258,9 +258,7 @@ def test_A28(isle):
 
 
 def test_A31(isle):
-    r = attack(
-        isle, "A31.py", env={"CANARY_ENV": "CANARY-ENV-7f3a", "AWS_SECRET": "CANARY-ENV-7f3a"}
-    )
+    r = attack(isle, "A31.py", env={"CANARY_ENV": "CANARY-ENV-7f3a", "AWS_SECRET": "CANARY-ENV-7f3a"})
     assert r.reason == "ok"
     names, verdict = r.lines
     assert verdict == "HELD [] 0"

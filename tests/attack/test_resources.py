@@ -129,8 +129,6 @@ def test_H24(isle):
     """The next job under the same uid finds nothing of this one."""
     r = attack(isle, "H24.sh")
     assert r.reason == "ok" and r.lines[0] == "1000"
-    r = isle.sh(
-        "ls -A /workspace /tmp /dev/shm; ps -e -o pid= | wc -l; ls -A /dev/mqueue 2>/dev/null"
-    )
+    r = isle.sh("ls -A /workspace /tmp /dev/shm; ps -e -o pid= | wc -l; ls -A /dev/mqueue 2>/dev/null")
     assert "keep" not in r.stdout and "sleep" not in r.stdout
     assert harness.left_processes() == [] and os.path.isdir(isle.data)

@@ -424,21 +424,13 @@ def left_processes() -> list[Process]:
 def cgroup_mounts() -> list[pathlib.Path]:
     with open("/proc/self/mountinfo", encoding="utf-8") as f:
         rows = [line.split(" - ") for line in f]
-    return [
-        pathlib.Path(head.split()[4])
-        for head, tail in rows
-        if tail.split()[0] in ("cgroup", "cgroup2")
-    ]
+    return [pathlib.Path(head.split()[4]) for head, tail in rows if tail.split()[0] in ("cgroup", "cgroup2")]
 
 
 def instance_groups() -> list[pathlib.Path]:
     """Every group folder isle/K on the host."""
     return [
-        d
-        for mount in cgroup_mounts()
-        if (mount / "isle").is_dir()
-        for d in (mount / "isle").iterdir()
-        if d.is_dir()
+        d for mount in cgroup_mounts() if (mount / "isle").is_dir() for d in (mount / "isle").iterdir() if d.is_dir()
     ]
 
 
@@ -668,7 +660,7 @@ class Host:
         if now.ptys != self.before.ptys and not SHARED_HOST:
             wrong.append(f"ptys {self.before.ptys} -> {now.ptys}")
         if not SHARED_HOST:
-            changed = {k for k in now.etc.items() ^ self.before.etc.items()}
+            changed = now.etc.items() ^ self.before.etc.items()
             if changed:
                 wrong.append(f"files changed: {sorted(str(k) for k in changed)[:8]}")
             if now.inodes - self.before.inodes > 200:

@@ -62,9 +62,7 @@ def test_PY_01_text_is_not_edited(isle, tmp_path):
 
 
 def test_PY_02_future_import_and_docstring(isle):
-    assert isle.python('"""doc"""\nfrom __future__ import annotations\nprint(__doc__)').lines == [
-        "doc"
-    ]
+    assert isle.python('"""doc"""\nfrom __future__ import annotations\nprint(__doc__)').lines == ["doc"]
     code = '"""doc"""\nfrom __future__ import annotations\nprint(__doc__)\nreturn 1'
     r = isle.python(code)
     assert r.lines == ["doc"] and r.result["result"] == 1
@@ -72,10 +70,7 @@ def test_PY_02_future_import_and_docstring(isle):
 
 @pytest.mark.parametrize("end", ["", "\nreturn 1"])
 def test_PY_03_functions_see_top_level_names(isle, end):
-    code = (
-        "import math\nk = 2\ndef area(r): return k * math.pi * r\n"
-        "print(round(area(1), 2), [k for _ in range(1)])"
-    )
+    code = "import math\nk = 2\ndef area(r): return k * math.pi * r\nprint(round(area(1), 2), [k for _ in range(1)])"
     assert isle.python(code + end).lines == ["6.28 [2]"]
 
 
@@ -152,7 +147,7 @@ PLOT = 'import matplotlib; matplotlib.use("Agg"); import matplotlib.pyplot as p;
 def test_PLT_01_plot(isle, tmp_path):
     r = isle.python(PLOT, "--artifact", "a.png", "--output-dir", str(tmp_path), within=40)
     assert r.reason == "ok", r.result
-    [png] = [p for p in tmp_path.rglob("*.png")]
+    [png] = tmp_path.rglob("*.png")
     assert png.read_bytes().startswith(b"\x89PNG\r\n")
 
 
@@ -190,5 +185,5 @@ open("output/chart.html", "w").write(text)
 return hashlib.sha256(text.encode()).hexdigest()
 """
     r = isle.python(code, "--artifact", "output/chart.html", "--output-dir", str(tmp_path))
-    [page] = [p for p in tmp_path.rglob("*.html")]
+    [page] = tmp_path.rglob("*.html")
     assert hashlib.sha256(page.read_bytes()).hexdigest() == r.result["result"]

@@ -92,9 +92,7 @@ def test_LIM_07_sleeping_past_the_cpu_limit(isle):
     assert r.result["usage"]["cpu_ms"] < 500 * SLOW
 
 
-@pytest.mark.parametrize(
-    "before", ["", "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"]
-)
+@pytest.mark.parametrize("before", ["", "import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"])
 def test_LIM_08_cpu_limit(isle, before):
     r = isle.python(before + LOOP, "--cpu-seconds", "1", "--timeout", "20")
     assert r.reason == "cpu_limit" and r.status == 124, r.result
@@ -169,9 +167,7 @@ def test_LIM_13_disk(isle, disk, code):
 @pytest.mark.parametrize("disk", ["48", "96"])
 def test_LIM_13_sparse_file(isle, disk, tmp_path):
     code = "truncate -s 1T sparse 2>/dev/null; truncate -s 20M small; stat -c '%n %s' small"
-    r = isle.sh(
-        code, "--disk", disk, "--artifact", "sparse?", "--output-dir", str(tmp_path), within=10
-    )
+    r = isle.sh(code, "--disk", disk, "--artifact", "sparse?", "--output-dir", str(tmp_path), within=10)
     assert r.lines == ["small 20971520"], r.result
     assert r.reason in ("ok", "artifact"), r.result
     assert not (tmp_path / "sparse").exists()

@@ -133,9 +133,7 @@ def test_SAF_02_text_that_runs_before_the_job(isle, tmp_path):
         (tmp_path / name).write_text(text)
         files += ["--file", str(tmp_path / name)]
     r = isle.python("return params", "--params", '{"a":1}', *files)
-    assert r.reason == "ok" and r.result["result"] == {"a": 1} and "hooked" not in r.stdout, (
-        r.result
-    )
+    assert r.reason == "ok" and r.result["result"] == {"a": 1} and "hooked" not in r.stdout, r.result
     assert isle.js("return params", *files).stdout == ""
     assert isle.sh("true", *files).stdout == ""
 
@@ -154,9 +152,7 @@ except OSError as e: print("held")
 
 
 def test_KER_07_set_up_failure_is_not_the_jobs(isle, tmp_path):
-    r = isle.run(
-        "-l", "bash", "-c", "echo ran", env={"SANDBOX_RUNTIME_ROOT": str(tmp_path / "missing")}
-    )
+    r = isle.run("-l", "bash", "-c", "echo ran", env={"SANDBOX_RUNTIME_ROOT": str(tmp_path / "missing")})
     assert r.status == 125 and b"ran" not in r.out
     assert b"script" not in r.err and str(tmp_path / "missing").encode() in r.err
 

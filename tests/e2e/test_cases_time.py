@@ -90,9 +90,7 @@ def test_TMO_10_no_zombies(isle):
 
 
 def test_TMO_14_trees_that_resist_deletion(isle):
-    r = isle.sh(
-        "mkdir -p a/b && chmod 000 a; mkdir d && touch d/f && chmod 555 d; echo ok", "--disk", "200"
-    )
+    r = isle.sh("mkdir -p a/b && chmod 000 a; mkdir d && touch d/f && chmod 555 d; echo ok", "--disk", "200")
     assert r.lines == ["ok"]  # the fixture looks that the data folder is empty
 
 
@@ -100,9 +98,7 @@ def test_TMO_14_trees_that_resist_deletion(isle):
 def test_SIG_02_clean_signal_state(isle, ignored):
     """Whatever the caller of isle ignores does not reach the job."""
     shell = f'trap \'\' {ignored}; exec "$0" "$@"' if ignored else 'exec "$0" "$@"'
-    r = isle.command(
-        ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], prefix=["bash", "-c", shell]
-    )
+    r = isle.command(["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], prefix=["bash", "-c", shell])
     assert r.lines == ["SigBlk:\t0000000000000000", "SigIgn:\t0000000000000000"], r.lines
 
 
