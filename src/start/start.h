@@ -13,9 +13,8 @@
 #include <sys/types.h>
 
 struct start_config {
-    const char
-        *data_dir; // SANDBOX_WORKSPACE_ROOT; made if missing. Instance K's folder is data_dir/K
-    const char *run_dir; // lock files; host-wide, one for all data folders
+    const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
+    const char *run_dir;  // lock files; host-wide, one for all data folders. Made if missing
     const char *runtime_root;
     const char *guest_dir;   // wrappers, mounted read-only at /usr/lib/isle
     const char *libexec_dir; // isle-launcher, isle-shim
@@ -24,6 +23,7 @@ struct start_config {
     uint64_t pids;
     uint32_t test_refuse_rungs;
     uint32_t require_user_namespace;
+    uint32_t data_dir_must_exist; // 1: an operator named it; 0: the built-in place, made if missing
 };
 
 struct start_error {
@@ -37,7 +37,21 @@ struct front {
     pid_t pid;   // of the service
     int pidfd;
     uint32_t instance;
-    const char *data_dir, *run_dir;
+    uint64_t mark;       // of this start, in the lock file: tells it from the number's next owner
+    const char *run_dir; // the caller's string
+};
+
+// Moments of a start, CLOCK_MONOTONIC. For `isle bench` and traces.
+enum start_mark {
+    START_T_BEGIN,
+    START_T_CLAIMED, // lock and range; leftovers cleaned
+    START_T_CLONED,  // folders and groups made, child started
+    START_T_MOUNTS,  // private mounts made
+    START_T_MAPPED,  // outer user namespace entered, maps written
+    START_T_IMAGE,   // re-executed
+    START_T_READY,   // launcher answered
+    START_T_DROPPED,
+    START_N_MARKS,
 };
 
 // What the service has after its drop.
@@ -50,23 +64,28 @@ struct seat {
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
     uint32_t landlock_abi;
+    uint64_t marks_ns[START_N_MARKS];
 };
 
 // Front: claims an instance, makes folders and groups, starts the child, writes its id maps. 0 or
 // -errno with *ret_error. `argv` (NULL-terminated) is what the re-executed image gets after its
 // argv[0] (see start_is_inner()); `env` its whole environment: settings only, never the caller's
-// own.
+// own. Returns when the service serves (or could not: then nothing of the instance is left). The
+// caller is single-threaded; SIGPIPE is ignored and SIGCHLD at its default from here on. The
+// service has a session of its own, /dev/null as 0 and 1, and the front's stderr for writing only.
 int start_front(const struct start_config *c, char *const *argv, char *const *env,
                 struct front *ret, struct start_error *ret_error);
-// Front: waits until service and launcher are gone, removes what is left of the instance. Returns
-// the service's wait status in *ret_status. 0 or -errno.
+// Front: closes f->service, waits until service and launcher are gone (they are killed when that
+// takes more than START_END_MS), removes what is left of the instance. The service's wait status in
+// *ret_status. 0 or -errno: then something stays for the next start to remove.
+enum { START_END_MS = 10000 };
 int start_finish(struct front *f, int *ret_status, struct start_error *ret_error);
 
 // In main(), first thing: is this the re-executed image? Then start_inner() goes on with steps 8-11
-// and returns as the dropped service.
+// and returns as the dropped service, or -errno after it told the front why: the caller just exits.
 int start_is_inner(int argc, char **argv);
 int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error);
-// Service, at its end: closes the launcher's socket and waits for the launcher.
+// Service, at its end: closes the launcher's socket and waits for the launcher (bounded).
 void start_seat_done(struct seat *s);
 
 #endif

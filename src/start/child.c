@@ -1,0 +1,229 @@
+// The front's child before it executes itself again: a copy of the front (single-threaded, so
+// anything may be called), host root until the user namespace, inner root after. Reports by notes
+// on the socket and never returns to the front's code.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/msg.h"
+#include "kernel/mount.h"
+#include "kernel/sys.h"
+#include "start/internal.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+_Noreturn void child_run(struct start *s)
+{
+    s->pidfd = fd_close(s->pidfd);
+    s->front = fd_close(s->front); // the front's end: that the front is gone must show
+    *s->error = (struct start_error){.step = ""};
+    int e = start_run_steps(s, START_CHILD);
+    struct start_note note = {.what = START_NOTE_FAILED, .error = e, .text = *s->error};
+    send(*start_fd(s, INNER_FRONT), &note, sizeof note, MSG_NOSIGNAL);
+    _exit(125);
+}
+
+// 0 and 1 are /dev/null. 2 is the front's, opened anew for writing only: it may be a terminal, and
+// what is typed there is none of the service's business.
+static int std_fds(void)
+{
+    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    AUTO_CLOSE int err = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(err < 0 ? null : err, 2) < 0) {
+        return -errno;
+    }
+    return 0;
+}
+
+int child_session(struct start *s)
+{
+    if (setsid() < 0) {
+        return start_fail(s, -errno, "session");
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    int e = std_fds();
+    if (e) {
+        return start_fail(s, e, "/dev/null");
+    }
+    struct groups_made made = {.fd[GROUPS_V2] = -1};
+    memcpy(made.fd, start_fd(s, INNER_V1), sizeof(int) * SEAT_N_V1);
+    e = groups_join_v1(&made);
+    return e ? start_fail(s, e, "control groups isle/%u/service", s->instance) : 0;
+}
+
+// A clone of what stands at `path`, as jobs may have it. A descriptor or -errno.
+static int clone_tree(struct start *s, const char *what, const char *path, uint64_t set,
+                      unsigned flags)
+{
+    AUTO_CLOSE int fd = mount_clone(AT_FDCWD, path, flags);
+    int e = fd < 0 ? fd : mount_set(fd, set | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, flags);
+    return e ? start_fail(s, e, "%s %s", what, path) : fd_take(&fd);
+}
+
+static int mount_proc(struct start *s, const char *to, const char *options)
+{
+    const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    return mount("proc", to, "proc", flags, options) ? start_fail(s, -errno, "proc (%s)", to) : 0;
+}
+
+static int attach(struct start *s, int mount, const char *to)
+{
+    int e = mount_attach(mount, AT_FDCWD, to);
+    return e ? start_fail(s, e, "private mount %s", to) : 0;
+}
+
+// The layout is that of plan/seat.h, and `sproc`: the service's own proc. The working folder it
+// lies in survives the new namespace and the re-exec, so no path of the host need be walked inside.
+int child_mounts(struct start *s)
+{
+    static const char *const dirs[] = {"proc", "sproc", "ws", "rt", "guest", "dev", "new"};
+    char ws[PATH_MAX], place[PATH_MAX];
+    snprintf(place, sizeof place, "%s/%u/m", s->config->data_dir, s->instance);
+    if (unshare(CLONE_NEWNS) || mount_make_private()) {
+        return start_fail(s, -errno, "mount namespace (isle run needs CAP_SYS_ADMIN)");
+    }
+    snprintf(ws, sizeof ws, "%s/%u/ws", s->config->data_dir, s->instance);
+    AUTO_CLOSE int runtime =
+        clone_tree(s, "runtime root", s->config->runtime_root, MOUNT_ATTR_RDONLY, AT_RECURSIVE);
+    AUTO_CLOSE int guest =
+        runtime < 0 ? -1
+                    : clone_tree(s, "guest folder", s->config->guest_dir, MOUNT_ATTR_RDONLY, 0);
+    AUTO_CLOSE int work = guest < 0 ? -1 : clone_tree(s, "workspace root", ws, 0, 0);
+    if (work < 0) {
+        return -ENOENT; // the text is there
+    }
+    if (mount("tmpfs", place, "tmpfs", MS_NOSUID, "size=64k,nr_inodes=32,mode=755") ||
+        chdir(place)) {
+        return start_fail(s, -errno, "tmpfs on %s", place);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+        if (mkdir(dirs[i], 0755)) {
+            return start_fail(s, -errno, "folder %s", dirs[i]);
+        }
+    }
+    // A user namespace may mount a proc only where a fully visible one is: a container's is not.
+    int e = mount_proc(s, "proc", NULL);
+    // With the full one, a service with CAP_DAC_OVERRIDE could write the launcher's oom_score_adj.
+    e = e ? e : mount_proc(s, "sproc", "hidepid=2");
+    e = e ? e : attach(s, runtime, "rt");
+    e = e ? e : attach(s, guest, "guest");
+    return e ? e : attach(s, work, "ws");
+}
+
+int child_devices(struct start *s)
+{
+    static const struct {
+        const char *name;
+        unsigned minor;
+    } nodes[] = {
+        {"dev/null", 3}, {"dev/zero", 5}, {"dev/full", 7}, {"dev/random", 8}, {"dev/urandom", 9}};
+    static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},
+                                           {"/proc/self/fd/0", "dev/stdin"},
+                                           {"/proc/self/fd/1", "dev/stdout"},
+                                           {"/proc/self/fd/2", "dev/stderr"}};
+    if (mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,nr_inodes=32,mode=755") ||
+        mkdir("dev/shm", 0755)) {
+        return start_fail(s, -errno, "tmpfs for /dev");
+    }
+    umask(0);
+    for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
+        if (mknod(nodes[i].name, S_IFCHR | 0666, makedev(1, nodes[i].minor))) {
+            return start_fail(s, -errno, "device node %s (isle run needs CAP_MKNOD)",
+                              nodes[i].name);
+        }
+    }
+    umask(022);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++) {
+        if (symlink(links[i][0], links[i][1])) {
+            return start_fail(s, -errno, "link %s", links[i][1]);
+        }
+    }
+    const unsigned long flags = MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NOEXEC;
+    if (mount(NULL, "dev", NULL, flags, NULL)) {
+        return start_fail(s, -errno, "/dev read-only");
+    }
+    s->record.marks_ns[START_T_MOUNTS] = clock_now_ns();
+    return 0;
+}
+
+static const char *userns_advice(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+        return "user namespaces are used up (sysctl -w user.max_user_namespaces=10000)";
+    case -EINVAL:
+        return "this kernel has no user namespaces (CONFIG_USER_NS)";
+    case -EPERM:
+        return "user namespaces are refused here (a chroot, or no CAP_SYS_ADMIN)";
+    default:
+        return "user namespace";
+    }
+}
+
+int child_user_namespace(struct start *s)
+{
+    int sock = *start_fd(s, INNER_FRONT);
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) {
+        int e = -errno;
+        return start_fail(s, e, "%s", userns_advice(e));
+    }
+    struct start_note note = {.what = START_NOTE_MAPS};
+    if (send(sock, &note, sizeof note, MSG_NOSIGNAL) != sizeof note) {
+        return start_fail(s, -errno, "the front is gone");
+    }
+    char mapped;
+    if (fd_read_full(sock, &mapped, 1) != 1) {
+        return start_fail(s, -EPIPE, "the front is gone");
+    }
+    s->record.marks_ns[START_T_MAPPED] = clock_now_ns();
+    return 0;
+}
+
+int child_ids(struct start *s)
+{
+    if (setgroups(0, NULL) || setresgid(0, 0, 0) || setresuid(0, 0, 0)) {
+        return start_fail(s, -errno, "ids of inner root");
+    }
+    int e = sys_keyring_new_session();
+    // ENOSYS: a kernel without keyrings has none to hide
+    return e && e != -ENOSYS ? start_fail(s, e, "session keyring") : 0;
+}
+
+int child_reexec(struct start *s)
+{
+    size_t n = 0;
+    while (s->argv[n]) {
+        n++;
+    }
+    AUTO_FREE const char **argv = calloc(n + 2, sizeof *argv);
+    if (!argv) {
+        return start_fail(s, -ENOMEM, "arguments");
+    }
+    argv[0] = INNER_NAME;
+    memcpy(argv + 1, s->argv, n * sizeof *argv);
+    int record = fd_sealed("isle-start", &s->record, sizeof s->record);
+    if (record < 0) {
+        return start_fail(s, record, "record for the new image");
+    }
+    *start_fd(s, INNER_RECORD) = record;
+    int e = start_place_fds(s->fd, INNER_N_FDS, INNER_RECORD);
+    if (e) {
+        return start_fail(s, e, "descriptors");
+    }
+    *start_fd(s, INNER_FRONT) = INNER_FRONT; // where a failure is told
+    // the kernel's type lacks the const; it only reads
+    execve("/proc/self/exe", (char *const *)(uintptr_t)argv, s->env);
+    return start_fail(s, -errno,
+                      "executing isle again (its program and libraries must be readable "
+                      "and executable by all)");
+}

@@ -1,0 +1,160 @@
+// The service gives away what it does not need, and tries whether it can have it back.
+#include "kernel/caps.h"
+#include "kernel/seccomp.h"
+#include "plan/plan.h"
+#include "start/internal.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// Enough to stage into, read, and delete any workspace; good for nothing else, and lost at an exec.
+static const uint32_t kept_caps =
+    UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_DAC_OVERRIDE | UINT32_C(1) << CAP_FOWNER;
+
+int inner_drop(struct start *s)
+{
+    int e = caps_bound(kept_caps);
+    e = e ? e : caps_lock();
+    if (e) {
+        return start_fail(s, e, "bounding set and securebits");
+    }
+    if (setresgid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE) ||
+        setresuid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE)) {
+        return start_fail(s, -errno, "ids of the service");
+    }
+    e = caps_set(kept_caps);
+    if (e) {
+        return start_fail(s, e, "capabilities of the service");
+    }
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)) {
+        return start_fail(s, -errno, "no_new_privs");
+    }
+    return 0;
+}
+
+// What would give power over launcher, jobs or kernel. Everything else a service may need one day.
+static const unsigned denied[] = {
+    SYS_mount,
+    SYS_umount2,
+    SYS_pivot_root,
+    SYS_chroot,
+    SYS_open_tree,
+    SYS_move_mount,
+    SYS_fsopen,
+    SYS_fsconfig,
+    SYS_fsmount,
+    SYS_fspick,
+    SYS_mount_setattr,
+    SYS_setns,
+    SYS_unshare,
+    SYS_ptrace,
+    SYS_process_vm_readv,
+    SYS_process_vm_writev,
+    SYS_pidfd_getfd,
+    SYS_kcmp,
+    SYS_process_madvise,
+    SYS_bpf,
+    SYS_perf_event_open,
+    SYS_userfaultfd,
+    SYS_keyctl,
+    SYS_add_key,
+    SYS_request_key,
+    SYS_io_uring_setup,
+    SYS_io_uring_enter,
+    SYS_io_uring_register,
+    SYS_name_to_handle_at,
+    SYS_open_by_handle_at,
+    SYS_init_module,
+    SYS_finit_module,
+    SYS_delete_module,
+    SYS_kexec_load,
+    SYS_kexec_file_load,
+    SYS_reboot,
+    SYS_swapon,
+    SYS_swapoff,
+    SYS_acct,
+    SYS_quotactl,
+    SYS_syslog,
+    SYS_settimeofday,
+    SYS_clock_settime,
+    SYS_adjtimex,
+    SYS_clock_adjtime,
+    SYS_sethostname,
+    SYS_setdomainname,
+    SYS_vhangup,
+    SYS_fanotify_init,
+    SYS_personality,
+    SYS_execve,
+    SYS_execveat,
+#ifdef SYS_modify_ldt
+    SYS_modify_ldt,
+    SYS_iopl,
+    SYS_ioperm,
+#endif
+};
+
+enum {
+    N_DENIED = sizeof denied / sizeof *denied,
+    NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                     CLONE_NEWPID | CLONE_NEWNET,
+};
+
+#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
+#define JUMP(test, value, yes, no) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, yes, no)
+#define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
+#define REFUSE(error) ANSWER(SECCOMP_RET_ERRNO | (error))
+
+int inner_filter(struct start *s)
+{
+    struct sock_filter f[N_DENIED * 2 + 24];
+    unsigned short n = 0;
+    f[n++] = (struct sock_filter)LOAD(arch);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SECCOMP_ARCH, 1, 0);
+    f[n++] = (struct sock_filter)ANSWER(SECCOMP_RET_KILL_PROCESS);
+    f[n++] = (struct sock_filter)LOAD(nr);
+    // x32's numbers, and clone3, whose flags lie behind a pointer (libc falls back to clone)
+    f[n++] = (struct sock_filter)JUMP(BPF_JGE, 0x40000000, 1, 0);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone3, 0, 1);
+    f[n++] = (struct sock_filter)REFUSE(ENOSYS);
+    for (unsigned i = 0; i < N_DENIED; i++) {
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, denied[i], 0, 1);
+        f[n++] = (struct sock_filter)REFUSE(EPERM);
+    }
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone, 0, 3);
+    f[n++] = (struct sock_filter)LOAD(args[0]);
+    f[n++] = (struct sock_filter)JUMP(BPF_JSET, NEW_NAMESPACES, 0, 6);
+    f[n++] = (struct sock_filter)REFUSE(EPERM);
+    // no vsock, packet, netlink, crypto sockets: what the host offers beyond the network
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_socket, 0, 4);
+    f[n++] = (struct sock_filter)LOAD(args[0]);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_UNIX, 2, 0);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_INET, 1, 0);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_INET6, 0, 1);
+    f[n++] = (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW);
+    f[n++] = (struct sock_filter)REFUSE(EAFNOSUPPORT);
+    int e = seccomp_install(f, n);
+    return e ? start_fail(s, e, "filter of the service") : 0;
+}
+
+int inner_undo(struct start *s)
+{
+    const char *undone = NULL;
+    if (!setresuid(0, 0, 0) || !seteuid(0)) {
+        undone = "uid";
+    } else if (!setresgid(0, 0, 0)) {
+        undone = "gid";
+    } else if (!caps_set(kept_caps | UINT32_C(1) << CAP_SYS_ADMIN)) {
+        undone = "capabilities";
+    } else if (!unshare(CLONE_NEWUSER)) {
+        undone = "user namespace";
+    } else if (!mount("tmpfs", "/", "tmpfs", 0, NULL)) {
+        undone = "mount";
+    }
+    return undone ? start_fail(s, 0, "the drop could be undone: %s", undone) : 0;
+}

@@ -1,0 +1,271 @@
+// The process a user started. It keeps its rights and stays outside; of the instance it keeps no
+// descriptor, above all not the lock.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/msg.h"
+#include "kernel/sys.h"
+#include "kernel/userns.h"
+#include "plan/plan.h"
+#include "start/internal.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { LOCK_LIMIT_MS = 3000 }; // between the service's end and the launcher's
+
+int front_check(struct start *s)
+{
+    if (geteuid() != 0) {
+        return start_fail(
+            s, -EPERM,
+            "isle run needs root for now: only root can make the user ids, groups and "
+            "mounts that it then locks itself into (try: sudo isle run ...)");
+    }
+    if (access("/proc/self/ns/user", F_OK)) {
+        return start_fail(s, -errno,
+                          "no user namespaces: /proc is not mounted, or the kernel lacks them "
+                          "(CONFIG_USER_NS)");
+    }
+    struct sigaction plain = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
+    // a caller's ignored SIGCHLD would take the child's status away
+    if (sigaction(SIGCHLD, &plain, NULL) || sigaction(SIGPIPE, &ignored, NULL)) {
+        return start_fail(s, -errno, "signals");
+    }
+    return 0;
+}
+
+int front_groups(struct start *s)
+{
+    struct groups_limits limits = {.memory_bytes = s->config->memory_bytes,
+                                   .pids = s->config->pids,
+                                   .owner = s->uid_base + PLAN_UID_LAUNCHER};
+    struct groups_made made;
+    int e = groups_make(&s->groups, s->instance, &limits, &made);
+    if (e) {
+        return start_fail(s, e, "control groups isle/%u: limits of the whole instance",
+                          s->instance);
+    }
+    *start_fd(s, INNER_V2) = made.fd[GROUPS_V2];
+    memcpy(start_fd(s, INNER_V1), made.fd, sizeof(int) * SEAT_N_V1);
+    s->record.uid_count = PLAN_UID_COUNT;
+    s->record.magic = START_MAGIC;
+    s->record.seat = (struct seat_config){
+        .magic = SEAT_MAGIC,
+        .version = SEAT_VERSION,
+        .v1_controllers = made.v1_controllers,
+        .v2_controllers = made.v2_controllers,
+        .uid_base = s->uid_base,
+        .test_refuse_rungs = s->config->test_refuse_rungs,
+        .require_user_namespace = s->config->require_user_namespace,
+    };
+    const char *name = s->config->hostname;
+    if (strlen(name) >= sizeof s->record.seat.hostname) {
+        return start_fail(s, 0, "host name %s: longer than %zu bytes", name,
+                          sizeof s->record.seat.hostname - 1);
+    }
+    strcpy(s->record.seat.hostname, name);
+    return 0;
+}
+
+// A program that inner root, nobody special to the host, must be able to execute. A descriptor.
+static int open_program(struct start *s, const char *path, int flags)
+{
+    struct stat st;
+    AUTO_CLOSE int fd = open(path, flags | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        return start_fail(s, -errno, "program %s (is isle installed as a whole?)", path);
+    }
+    if (!S_ISREG(st.st_mode) || (st.st_mode & 0555) != 0555) {
+        return start_fail(s, 0,
+                          "program %s: mode %03o, must be readable and executable by all "
+                          "(chmod 755)",
+                          path, st.st_mode & 0777U);
+    }
+    return fd_take(&fd);
+}
+
+int front_programs(struct start *s)
+{
+    char path[1024];
+    AUTO_CLOSE int self = open_program(s, "/proc/self/exe", O_PATH);
+    if (self < 0) {
+        return self;
+    }
+    snprintf(path, sizeof path, "%s/isle-launcher", s->config->libexec_dir);
+    int fd = open_program(s, path, O_PATH);
+    if (fd < 0) {
+        return fd;
+    }
+    *start_fd(s, INNER_LAUNCHER) = fd;
+    snprintf(path, sizeof path, "%s/isle-shim", s->config->libexec_dir);
+    fd = open_program(s, path, O_RDONLY);
+    if (fd < 0) {
+        return fd;
+    }
+    *start_fd(s, INNER_SHIM) = fd;
+    return 0;
+}
+
+int front_clone(struct start *s)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+        return start_fail(s, -errno, "socket pair");
+    }
+    s->front = pair[0];
+    *start_fd(s, INNER_FRONT) = pair[1];
+    int v2 = *start_fd(s, INNER_V2);
+    AUTO_CLOSE int group = v2 < 0 ? -1 : openat(v2, "service", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct clone_args a = {.flags = CLONE_PIDFD | (group < 0 ? 0ULL : CLONE_INTO_CGROUP),
+                           .pidfd = (uintptr_t)&s->pidfd,
+                           .exit_signal = SIGCHLD,
+                           .cgroup = (unsigned)(group < 0 ? 0 : group)};
+    s->record.marks_ns[START_T_CLONED] = clock_now_ns();
+    fflush(NULL); // else the child holds a copy of what is not written yet
+    pid_t pid = sys_clone3(&a);
+    if (pid < 0) {
+        return start_fail(s, pid, "child process");
+    }
+    if (pid == 0) {
+        child_run(s);
+    }
+    s->pid = pid;
+    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+        s->fd[i] = fd_close(s->fd[i]);
+    }
+    return 0;
+}
+
+// The child's next note; a failure is passed on. 0 or -errno.
+static int front_note(struct start *s, enum start_note_what want)
+{
+    struct start_note note;
+    ssize_t n = fd_read_full(s->front, &note, sizeof note);
+    if (n != sizeof note) {
+        return start_fail(s, n < 0 ? (int)n : -EPIPE,
+                          "the service ended without a word while it was starting");
+    }
+    if (note.what == START_NOTE_FAILED) {
+        *s->error = note.text;
+        s->error->step[sizeof s->error->step - 1] = '\0';
+        s->error->text[sizeof s->error->text - 1] = '\0';
+        return note.error < 0 ? note.error : -EPROTO;
+    }
+    return note.what == want ? 0 : start_fail(s, -EPROTO, "note of the service");
+}
+
+int front_maps(struct start *s)
+{
+    int e = front_note(s, START_NOTE_MAPS);
+    if (e) {
+        return e;
+    }
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", s->pid);
+    AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct userns_map map = {0, s->uid_base, PLAN_UID_COUNT};
+    e = dir < 0 ? -errno : userns_write_maps(dir, &map, false);
+    if (e) {
+        return start_fail(s, e, "id map 0 %u %u", map.outer, map.count);
+    }
+    if (send(s->front, "", 1, MSG_NOSIGNAL) != 1) {
+        return start_fail(s, -errno, "the service ended while it was starting");
+    }
+    return 0;
+}
+
+int front_serving(struct start *s) { return front_note(s, START_NOTE_SERVING); }
+
+// Waits for the child; kills it after limit_ms. Its status.
+static int reap(pid_t pid, int pidfd, int limit_ms)
+{
+    struct pollfd p = {pidfd, POLLIN, 0};
+    uint64_t end = clock_now_ns() + (uint64_t)limit_ms * NS_PER_MS;
+    for (uint64_t now = clock_now_ns(); now < end; now = clock_now_ns()) {
+        if (poll(&p, 1, (int)((end - now) / NS_PER_MS) + 1) > 0) {
+            break;
+        }
+    }
+    int status = 0;
+    if (!p.revents) {
+        sys_pidfd_signal(pidfd, SIGKILL);
+    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return status;
+}
+
+// After a failed start: nothing of the instance stays.
+static void front_undo(struct start *s)
+{
+    s->front = fd_close(s->front); // the child ends when it waits for us
+    if (s->pid > 0) {
+        sys_pidfd_signal(s->pidfd, SIGKILL);
+        reap(s->pid, s->pidfd, 0);
+    }
+    s->pidfd = fd_close(s->pidfd);
+    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+        s->fd[i] = fd_close(s->fd[i]);
+    }
+    if (s->mark) {
+        instance_release(s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
+    }
+}
+
+int start_front(const struct start_config *c, char *const *argv, char *const *env,
+                struct front *ret, struct start_error *ret_error)
+{
+    *ret_error = (struct start_error){.step = ""};
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct start s = {.config = c,
+                      .argv = argv,
+                      .env = env,
+                      .groups = {.root = root},
+                      .run_dir = -1,
+                      .data_dir = -1,
+                      .front = -1,
+                      .pid = -1,
+                      .pidfd = -1,
+                      .error = ret_error};
+    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+        s.fd[i] = -1;
+    }
+    s.record.marks_ns[START_T_BEGIN] = clock_now_ns();
+    mode_t mask = umask(022); // a caller's 077 would make folders unreachable
+    int e = start_run_steps(&s, START_FRONT);
+    umask(mask);
+    if (e) {
+        front_undo(&s);
+    } else {
+        *ret = (struct front){.service = s.front,
+                              .pid = s.pid,
+                              .pidfd = s.pidfd,
+                              .instance = s.instance,
+                              .mark = s.mark,
+                              .run_dir = c->run_dir};
+    }
+    fd_close(s.run_dir);
+    fd_close(s.data_dir);
+    return e;
+}
+
+int start_finish(struct front *f, int *ret_status, struct start_error *ret_error)
+{
+    f->service = fd_close(f->service); // a service that still runs a job cancels it
+    *ret_status = reap(f->pid, f->pidfd, START_END_MS);
+    f->pidfd = fd_close(f->pidfd);
+    AUTO_CLOSE int run_dir = open(f->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int e = run_dir < 0 ? -errno : instance_release(run_dir, f->instance, f->mark, LOCK_LIMIT_MS);
+    if (e) {
+        snprintf(ret_error->step, sizeof ret_error->step, "instance");
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "instance %u is not wholly removed (the next start tries again): %s", f->instance,
+                 strerror(-e));
+    }
+    return e;
+}

@@ -1,0 +1,57 @@
+// groups.h: the control groups of an instance: isle/K in every hierarchy that is of use.
+//
+// What is of use is found out, not guessed from names: a hierarchy counts when it is mounted for
+// writing, the folder could be made and has the control files of the controller. All paths lie
+// below the descriptor `root`, "/" of the host or a made-up tree of a test.
+#ifndef ISLE_START_GROUPS_H
+#define ISLE_START_GROUPS_H
+
+#include "plan/seat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { GROUPS_PATH_MAX = 192, GROUPS_V2 = SEAT_N_V1, GROUPS_N = SEAT_N_V1 + 1 };
+
+// Mount points relative to `root`; "" where there is none.
+struct groups {
+    int root;
+    char path[GROUPS_N][GROUPS_PATH_MAX]; // v1 by enum seat_controller, then the v2 tree
+};
+
+struct groups_limits {
+    uint64_t memory_bytes, pids; // of the whole instance; 0: not limited
+    uid_t owner;                 // inner root, as the host sees it
+};
+
+// What groups_make() made: folders isle/K (-1: none), and who enforces what. A controller is in
+// one of the masks (bit per enum seat_controller) or in none.
+struct groups_made {
+    int fd[GROUPS_N]; // as struct groups
+    uint32_t v1_controllers, v2_controllers;
+};
+
+// Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
+void groups_detect(int root, struct groups *ret);
+
+// Makes isle/K, and isle/K/service in v2 and in v1's memory and pids; writes the limits, delegates.
+// A hierarchy that refuses is left out. 0, or -errno with everything closed: a limit of the whole
+// instance could not be set.
+int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,
+                struct groups_made *ret);
+void groups_close(struct groups_made *made);
+
+// Puts the calling process (single-threaded, host root) into isle/K/service of v1. 0 or -errno.
+int groups_join_v1(const struct groups_made *made);
+
+// Kills what lives in the groups of instance k. `uid_base`, PLAN_UID_COUNT ids on: whose processes
+// they must be where one group cannot be killed at once.
+// is_ours (may be NULL): asked once the target is fixed, before the kill.
+void groups_kill(const struct groups *g, uint32_t k, uint32_t uid_base, bool (*is_ours)(void *ctx),
+                 void *ctx);
+
+// Removes isle/K everywhere, whatever its depth. 0 (also when there is none), -EBUSY: processes.
+int groups_remove(const struct groups *g, uint32_t k);
+
+#endif

@@ -1,0 +1,239 @@
+// The new image: inner root of the outer user namespace until inner_drop(), then the service.
+// Single-threaded; the working folder is that of child_mounts() until inner_shed().
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/msg.h"
+#include "kernel/mount.h"
+#include "kernel/sys.h"
+#include "plan/plan.h"
+#include "start/internal.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+enum { READY_LIMIT_MS = 20000, LAUNCHER_END_MS = 5000 };
+
+// All seals: the record is what the child wrote, and not a file somebody passed.
+static int read_record(struct start_record *ret)
+{
+    const int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+    struct start_record r;
+    if (fcntl(INNER_RECORD, F_GET_SEALS) != seals ||
+        pread(INNER_RECORD, &r, sizeof r, 0) != sizeof r || r.magic != START_MAGIC) {
+        return -EINVAL;
+    }
+    *ret = r;
+    return 0;
+}
+
+int start_is_inner(int argc, char **argv)
+{
+    struct start_record r;
+    return argc > 0 && !strcmp(argv[0], INNER_NAME) && !read_record(&r);
+}
+
+int inner_check(struct start *s)
+{
+    char map[128];
+    unsigned inner, outer, count;
+    if (fd_read_at(AT_FDCWD, "proc/self/uid_map", map, sizeof map) <= 0 ||
+        sscanf(map, "%u %u %u", &inner, &outer, &count) != 3 || inner != 0 ||
+        outer != s->record.seat.uid_base || count != s->record.uid_count || getuid() != 0 ||
+        geteuid() != 0) {
+        return start_fail(s, 0, "the id map is not as planned");
+    }
+    static const struct {
+        const char *path;
+        int flags;
+    } hosts[] = {{"/etc/shadow", O_RDONLY}, {"proc/sys/kernel/core_pattern", O_WRONLY}};
+    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        AUTO_CLOSE int fd = open(hosts[i].path, hosts[i].flags | O_CLOEXEC);
+        if (fd >= 0) {
+            return start_fail(s, 0, "still has the rights of host root: %s opens", hosts[i].path);
+        }
+    }
+    return 0;
+}
+
+// In the child, inner root: what seat.h promises the launcher. Returns only -errno.
+static int exec_launcher(struct start *s, int sock, int self, int config)
+{
+    int fds[SEAT_FD_END - SEAT_SERVICE];
+    fds[SEAT_SERVICE - SEAT_SERVICE] = sock;
+    fds[SEAT_SERVICE_PIDFD - SEAT_SERVICE] = self;
+    fds[SEAT_SHIM - SEAT_SERVICE] = *start_fd(s, INNER_SHIM);
+    fds[SEAT_LOCK - SEAT_SERVICE] = *start_fd(s, INNER_LOCK);
+    fds[SEAT_CONFIG - SEAT_SERVICE] = config;
+    fds[SEAT_CGROUP_V2 - SEAT_SERVICE] = *start_fd(s, INNER_V2);
+    memcpy(fds + (SEAT_CGROUP_V1 - SEAT_SERVICE), start_fd(s, INNER_V1), sizeof(int) * SEAT_N_V1);
+    // the program goes to the place behind the seat's, and is closed by its own execution
+    int program = fcntl(*start_fd(s, INNER_LAUNCHER), F_DUPFD_CLOEXEC, 200);
+    int all[SEAT_FD_END - SEAT_SERVICE + 1];
+    memcpy(all, fds, sizeof fds);
+    all[SEAT_FD_END - SEAT_SERVICE] = program;
+    int e = program < 0 ? -errno : start_place_fds(all, ARRAY_LEN(all), SEAT_SERVICE);
+    if (!e && fcntl(SEAT_FD_END, F_SETFD, FD_CLOEXEC)) {
+        e = -errno;
+    }
+    if (e) {
+        return e;
+    }
+    char name[] = "isle-launcher", *argv[] = {name, NULL}, *env[] = {NULL};
+    return sys_exec_fd(SEAT_FD_END, argv, env);
+}
+
+int inner_launcher(struct start *s)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+        return start_fail(s, -errno, "socket pair");
+    }
+    AUTO_CLOSE int theirs = pair[1];
+    s->seat->launcher = pair[0];
+    AUTO_CLOSE int self = sys_pidfd_open(getpid());
+    AUTO_CLOSE int config = fd_sealed("isle-seat", &s->record.seat, sizeof s->record.seat);
+    if (self < 0 || config < 0) {
+        return start_fail(s, self < 0 ? self : config, "descriptors for the launcher");
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        int e = exec_launcher(s, theirs, self, config);
+        dprintf(2, "isle-launcher cannot be executed: %s\n", strerror(-e));
+        _exit(125);
+    }
+    if (pid < 0) {
+        return start_fail(s, -errno, "launcher process");
+    }
+    s->seat->launcher_pid = pid;
+    s->seat->launcher_pidfd = sys_pidfd_open(pid);
+    if (s->seat->launcher_pidfd < 0) {
+        return start_fail(s, s->seat->launcher_pidfd, "launcher process");
+    }
+    return 0;
+}
+
+// What the launcher got, the service needs no longer: groups, programs. It keeps the lock.
+static void forget_launchers(struct start *s)
+{
+    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+        if (i != INNER_LOCK - INNER_RECORD && i != INNER_FRONT - INNER_RECORD) {
+            s->fd[i] = fd_close(s->fd[i]);
+        }
+    }
+}
+
+int inner_ready(struct start *s)
+{
+    struct seat *seat = s->seat;
+    struct plan_record r;
+    // its end is told by the pidfd: whoever holds a copy of the socket could delay an end of file
+    struct pollfd p[2] = {{seat->launcher, POLLIN, 0}, {seat->launcher_pidfd, POLLIN, 0}};
+    int n;
+    do {
+        n = poll(p, 2, READY_LIMIT_MS);
+    } while (n < 0 && errno == EINTR);
+    if (!(p[0].revents & POLLIN)) {
+        return start_fail(s, n == 0 ? -ETIMEDOUT : -ECHILD, "isle-launcher is not ready");
+    }
+    ssize_t got = msg_recv(seat->launcher, &r, sizeof r, &seat->workspace_root, 1, NULL, 0);
+    if (got != sizeof r || r.op != PLAN_READY) {
+        return start_fail(s, got < 0 ? (int)got : -EPROTO, "isle-launcher is not ready");
+    }
+    if (r.error) {
+        return start_fail(s, -r.error, "isle-launcher cannot make sandboxes here (its step %u)",
+                          r.step);
+    }
+    if (seat->workspace_root < 0) {
+        return start_fail(s, -EPROTO, "isle-launcher gave no workspace root");
+    }
+    seat->rung = r.rung;
+    seat->downgrades = r.downgrades;
+    seat->landlock_abi = r.landlock_abi;
+    forget_launchers(s);
+    s->record.marks_ns[START_T_READY] = clock_now_ns();
+    return 0;
+}
+
+int inner_shed(struct start *s)
+{
+    if (unshare(CLONE_NEWNS)) {
+        return start_fail(s, -errno, "mount namespace");
+    }
+    if (mount("tmpfs", "new", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=16,mode=755") ||
+        mkdir("new/proc", 0555) || mkdir("new/dev", 0755)) {
+        return start_fail(s, -errno, "tmpfs of the service");
+    }
+    int e = mount_bind(AT_FDCWD, "sproc", "new/proc", 0, 0);
+    e = e ? e : mount_bind(AT_FDCWD, "dev", "new/dev", 0, 0);
+    AUTO_CLOSE int root = open("new", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    e = e ? e : mount_set(root, MOUNT_ATTR_RDONLY, 0, 0);
+    if (!e && chdir("new")) {
+        e = -errno;
+    }
+    e = e ? e : mount_pivot();
+    return e ? start_fail(s, e, "tree of the service") : 0;
+}
+
+int inner_serving(struct start *s)
+{
+    struct start_note note = {.what = START_NOTE_SERVING};
+    s->record.marks_ns[START_T_DROPPED] = clock_now_ns();
+    if (send(INNER_FRONT, &note, sizeof note, MSG_NOSIGNAL) != sizeof note) {
+        return start_fail(s, -errno, "the front is gone");
+    }
+    return 0;
+}
+
+int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error)
+{
+    (void)argc;
+    (void)argv;
+    *ret_error = (struct start_error){.step = ""};
+    struct seat seat = {.front = INNER_FRONT,
+                        .launcher = -1,
+                        .launcher_pidfd = -1,
+                        .launcher_pid = -1,
+                        .workspace_root = -1};
+    struct start s = {.seat = &seat, .error = ret_error};
+    int e = read_record(&s.record);
+    if (e) {
+        return start_fail(&s, e, "record of the start");
+    }
+    s.record.marks_ns[START_T_IMAGE] = clock_now_ns();
+    for (int i = 0; i < INNER_N_FDS; i++) {
+        // absent ones stay so; all are closed by a later exec
+        s.fd[i] = fcntl(INNER_RECORD + i, F_SETFD, FD_CLOEXEC) ? -1 : INNER_RECORD + i;
+    }
+    prctl(PR_SET_NAME, INNER_NAME);
+    e = start_run_steps(&s, START_INNER);
+    if (e) {
+        struct start_note note = {.what = START_NOTE_FAILED, .error = e, .text = *ret_error};
+        send(INNER_FRONT, &note, sizeof note, MSG_NOSIGNAL);
+        start_seat_done(&seat);
+        return e;
+    }
+    memcpy(seat.marks_ns, s.record.marks_ns, sizeof seat.marks_ns);
+    *ret = seat;
+    return 0;
+}
+
+void start_seat_done(struct seat *s)
+{
+    s->launcher = fd_close(s->launcher);
+    struct pollfd p = {s->launcher_pidfd, POLLIN, 0};
+    if (s->launcher_pid > 0 && poll(&p, 1, LAUNCHER_END_MS) > 0) {
+        waitpid(s->launcher_pid, NULL, 0);
+    }
+    // else it hangs, and we have no power over it: the front ends it by its group
+    s->launcher_pidfd = fd_close(s->launcher_pidfd);
+    s->workspace_root = fd_close(s->workspace_root);
+    s->front = fd_close(s->front);
+}

@@ -1,0 +1,375 @@
+// One number is lock, uid range, group and folder of an instance. RUN/K.lock is never unlinked
+// (else there could be two owners of K); it is held by service and launcher, so a free lock means
+// that both are gone. Its text says what the owner has made and where:
+//
+//   isle 1 MARK UID_BASE
+//   DATA FOLDER (absolute, up to the end of the file)
+//
+// The text is written before anything is made and emptied when all is removed: text below a free
+// lock means leftovers, over whichever data folder, and costs one stat to see.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/tree.h"
+#include "kernel/sys.h"
+#include "plan/plan.h"
+#include "start/internal.h"
+#include "start/range.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+struct lock_text {
+    uint64_t mark;
+    uint32_t uid_base;
+    char data_dir[PATH_MAX];
+};
+
+enum { GROUPS_GONE_MS = 3000 }; // a killed process may hang in the kernel for a while
+
+static void wait_ms(unsigned ms)
+{
+    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
+    nanosleep(&t, NULL);
+}
+
+// ---- lock files ---------------------------------------------------------------------------------
+
+static void lock_name(char name[24], uint32_t k) { snprintf(name, 24, "%u.lock", k); }
+
+// For reading only: service and launcher hold this very description, and must not be able to write
+// where host root looks for what to remove. A descriptor, -EWOULDBLOCK (it lives) or -errno.
+static int lock_take(int run_dir, uint32_t k)
+{
+    char name[24];
+    lock_name(name, k);
+    AUTO_CLOSE int fd =
+        openat(run_dir, name, O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB)) {
+        return -errno;
+    }
+    return fd_take(&fd);
+}
+
+// 0, or -ENOENT when the text is empty or not ours.
+static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
+{
+    char name[24], text[PATH_MAX + 64];
+    int at = 0;
+    unsigned long long mark;
+    lock_name(name, k);
+    ssize_t n = fd_read_at(run_dir, name, text, sizeof text);
+    if (n <= 0 || sscanf(text, "isle 1 %llu %u\n%n", &mark, &ret->uid_base, &at) != 2 || at == 0 ||
+        text[at] != '/' || strlen(text + at) >= sizeof ret->data_dir) {
+        return -ENOENT;
+    }
+    ret->mark = mark;
+    strcpy(ret->data_dir, text + at);
+    return 0;
+}
+
+static int lock_write(int run_dir, uint32_t k, const struct lock_text *text)
+{
+    char name[24], line[PATH_MAX + 64];
+    lock_name(name, k);
+    AUTO_CLOSE int fd = openat(run_dir, name, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        return -errno;
+    }
+    if (!text) {
+        return 0;
+    }
+    int n = snprintf(line, sizeof line, "isle 1 %llu %u\n%s", (unsigned long long)text->mark,
+                     text->uid_base, text->data_dir);
+    return fd_write_all(fd, line, (size_t)n);
+}
+
+// ---- leftovers ----------------------------------------------------------------------------------
+
+// Only what isle made: host root's folder, closed to others. A data folder may hold other things
+// with a number for a name.
+static bool is_instance_folder(int data_dir, const char *name)
+{
+    struct stat st;
+    return !fstatat(data_dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) &&
+           st.st_uid == 0 && (st.st_mode & 0777) == 0700;
+}
+
+static int clean_folder(int data_dir, uint32_t k)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%u", k);
+    return is_instance_folder(data_dir, name) ? tree_remove_at(data_dir, name) : 0;
+}
+
+static int clean_groups(const struct groups *g, uint32_t k, uint32_t uid_base)
+{
+    int e = groups_remove(g, k);
+    for (unsigned ms = 0; e && ms < GROUPS_GONE_MS; ms++) {
+        groups_kill(g, k, uid_base, NULL, NULL);
+        wait_ms(1);
+        e = groups_remove(g, k);
+    }
+    return e;
+}
+
+// Lock held. Processes first, then what they could write in.
+static int clean_instance(const struct groups *g, int run_dir, uint32_t k)
+{
+    struct lock_text text;
+    if (lock_read(run_dir, k, &text)) {
+        return 0;
+    }
+    int e = clean_groups(g, k, text.uid_base);
+    AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (!e && data >= 0) { // a data folder that is gone has nothing of ours
+        e = clean_folder(data, k);
+    }
+    return e ? e : lock_write(run_dir, k, NULL);
+}
+
+// "12" of "12.lock" (suffix ".lock") or of "12" (suffix ""); UINT32_MAX for any other name.
+static uint32_t number_of(const char *name, const char *suffix)
+{
+    char again[24];
+    unsigned k;
+    if (sscanf(name, "%u", &k) != 1 || k >= RANGE_MAX_INSTANCES) {
+        return UINT32_MAX;
+    }
+    snprintf(again, sizeof again, "%u%s", k, suffix);
+    return strcmp(name, again) ? UINT32_MAX : k;
+}
+
+static DIR *open_listing(int dir)
+{
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        fd_close(fd);
+    }
+    return d;
+}
+
+// What others left. A failure is the business of the number's next owner, not of this start.
+static void clean_others(struct start *s)
+{
+    DIR *d = open_listing(s->run_dir);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        struct stat st;
+        uint32_t k = number_of(entry->d_name, ".lock");
+        if (k == UINT32_MAX || k == s->instance ||
+            fstatat(s->run_dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) || st.st_size == 0) {
+            continue;
+        }
+        AUTO_CLOSE int lock = lock_take(s->run_dir, k);
+        if (lock >= 0) {
+            clean_instance(&s->groups, s->run_dir, k);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+    // The lock files go at a reboot, folders do not.
+    d = open_listing(s->data_dir);
+    for (struct dirent *entry; d && (entry = readdir(d));) {
+        uint32_t k = number_of(entry->d_name, "");
+        AUTO_CLOSE int lock = k == UINT32_MAX || k == s->instance ? -1 : lock_take(s->run_dir, k);
+        if (lock >= 0) {
+            clean_folder(s->data_dir, k);
+        }
+    }
+    if (d) {
+        closedir(d);
+    }
+}
+
+// ---- claiming -----------------------------------------------------------------------------------
+
+static int open_run_dir(struct start *s)
+{
+    const char *path = s->config->run_dir;
+    struct stat st;
+    if (mkdir(path, 0755) && errno != EEXIST) {
+        return start_fail(s, -errno, "folder for lock files %s cannot be made", path);
+    }
+    s->run_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->run_dir < 0 || fstat(s->run_dir, &st)) {
+        return start_fail(s, -errno, "folder for lock files %s", path);
+    }
+    if (st.st_uid != 0 || (st.st_mode & 022)) {
+        return start_fail(s, 0,
+                          "folder for lock files %s: must belong to root and be writable by nobody "
+                          "else (chown root %s; chmod 755 %s)",
+                          path, path, path);
+    }
+    return 0;
+}
+
+static int open_data_dir(struct start *s, char ret_path[PATH_MAX])
+{
+    const char *path = s->config->data_dir;
+    if (!s->config->data_dir_must_exist && mkdir(path, 0711) && errno != EEXIST) {
+        return start_fail(s, -errno, "workspace root %s cannot be made", path);
+    }
+    s->data_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (s->data_dir < 0) {
+        return start_fail(s, -errno, "workspace root %s (make it, or set SANDBOX_WORKSPACE_ROOT)",
+                          path);
+    }
+    if (faccessat(s->data_dir, ".", W_OK | X_OK, AT_EACCESS)) {
+        return start_fail(s, -errno, "workspace root %s is not writable", path);
+    }
+    if (!realpath(path, ret_path)) {
+        return start_fail(s, -errno, "workspace root %s", path);
+    }
+    return 0;
+}
+
+// Lock of k held: may this start have the number? 1, 0 (try the next), -ERANGE: none above either.
+static int try_number(struct start *s, uint32_t k)
+{
+    char name[16];
+    int e = range_of_instance(s->groups.root, k, &s->uid_base);
+    if (e) {
+        return e == -ERANGE ? e : 0;
+    }
+    snprintf(name, sizeof name, "%u", k);
+    if (clean_instance(&s->groups, s->run_dir, k) || clean_folder(s->data_dir, k)) {
+        return 0;
+    }
+    // somebody else's folder of that name
+    return faccessat(s->data_dir, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 1 : 0;
+}
+
+static int claim_number(struct start *s)
+{
+    for (uint32_t k = 0; k < RANGE_MAX_INSTANCES; k++) {
+        AUTO_CLOSE int lock = lock_take(s->run_dir, k);
+        if (lock < 0 && lock != -EWOULDBLOCK) {
+            return start_fail(s, lock, "lock file %s/%u.lock", s->config->run_dir, k);
+        }
+        int ok = lock < 0 ? 0 : try_number(s, k);
+        if (ok < 0) {
+            break;
+        }
+        if (ok) {
+            s->instance = k;
+            *start_fd(s, INNER_LOCK) = fd_take(&lock);
+            return 0;
+        }
+    }
+    return start_fail(
+        s, 0,
+        "no free range of %d user ids: every one that /proc/self/uid_map has is in use "
+        "or touched by /etc/passwd, group, subuid or subgid",
+        PLAN_UID_COUNT);
+}
+
+int instance_claim(struct start *s)
+{
+    struct lock_text text;
+    groups_detect(s->groups.root, &s->groups);
+    int e = open_run_dir(s);
+    if (!e) {
+        e = open_data_dir(s, text.data_dir);
+    }
+    if (!e) {
+        e = claim_number(s);
+    }
+    if (e) {
+        return e;
+    }
+    s->mark = text.mark = clock_now_ns() << 16 | ((uint64_t)getpid() & 0xffff);
+    text.uid_base = s->uid_base;
+    e = lock_write(s->run_dir, s->instance, &text);
+    if (e) {
+        return start_fail(s, e, "lock file %s/%u.lock", s->config->run_dir, s->instance);
+    }
+    clean_others(s);
+    s->record.marks_ns[START_T_CLAIMED] = clock_now_ns();
+    return 0;
+}
+
+int instance_folders(struct start *s)
+{
+    // data_dir/K itself stays host root's: nobody else passes it, by path
+    static const struct {
+        const char *name;
+        bool inner;
+    } folders[] = {{"ws", true}, {"ws/once", true}, {"ws/kept", true}, {"m", false}};
+    uid_t service = s->uid_base + PLAN_UID_SERVICE;
+    char name[16];
+    snprintf(name, sizeof name, "%u", s->instance);
+    if (mkdirat(s->data_dir, name, 0700)) {
+        return start_fail(s, -errno, "workspace root %s: folder %s cannot be made",
+                          s->config->data_dir, name);
+    }
+    AUTO_CLOSE int dir = openat(s->data_dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        if (mkdirat(dir, folders[i].name, 0700) ||
+            (folders[i].inner &&
+             fchownat(dir, folders[i].name, service, service, AT_SYMLINK_NOFOLLOW))) {
+            return start_fail(s, -errno, "workspace root %s: folder %s/%s cannot be made",
+                              s->config->data_dir, name, folders[i].name);
+        }
+    }
+    return 0;
+}
+
+// ---- giving back --------------------------------------------------------------------------------
+
+struct ownership {
+    int run_dir;
+    uint32_t k;
+    uint64_t mark;
+};
+
+// Is the lock file's text still that of this start?
+static bool is_still_ours(void *ctx)
+{
+    const struct ownership *o = ctx;
+    struct lock_text text;
+    return !lock_read(o->run_dir, o->k, &text) && text.mark == o->mark;
+}
+
+// A descriptor, -ESTALE when the number has another owner by now, -EBUSY when nothing helps.
+static int wait_lock(struct ownership *o, const struct groups *g, unsigned limit_ms)
+{
+    const unsigned dead_ms = limit_ms + GROUPS_GONE_MS;
+    struct lock_text text;
+    for (unsigned ms = 0; ms <= dead_ms; ms++) {
+        int lock = lock_take(o->run_dir, o->k);
+        if (lock != -EWOULDBLOCK) {
+            return lock;
+        }
+        if (lock_read(o->run_dir, o->k, &text) || text.mark != o->mark) {
+            return -ESTALE;
+        }
+        if (ms == limit_ms) { // the launcher hangs
+            groups_kill(g, o->k, text.uid_base, is_still_ours, o);
+        }
+        wait_ms(1);
+    }
+    return -EBUSY;
+}
+
+int instance_release(int run_dir, uint32_t instance, uint64_t mark, unsigned limit_ms)
+{
+    struct ownership o = {run_dir, instance, mark};
+    struct groups g;
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    groups_detect(root, &g);
+    AUTO_CLOSE int lock = wait_lock(&o, &g, limit_ms);
+    if (lock == -ESTALE) {
+        return 0;
+    }
+    if (lock < 0) {
+        return lock;
+    }
+    // Taken only now: in between another start may have cleaned, or been and gone.
+    return is_still_ours(&o) ? clean_instance(&g, run_dir, instance) : 0;
+}

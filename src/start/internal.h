@@ -1,0 +1,112 @@
+// internal.h: what the files of this folder share: the one structure that goes through the step
+// table, and the record that crosses the re-exec.
+#ifndef ISLE_START_INTERNAL_H
+#define ISLE_START_INTERNAL_H
+
+#include "plan/seat.h"
+#include "start/groups.h"
+#include "start/start.h"
+#include "start/steps.h"
+
+// Descriptors of the new image, in fixed places; those that this host has no use for are closed.
+enum inner_fd {
+    INNER_RECORD = 3, // sealed memfd: struct start_record
+    INNER_FRONT,
+    INNER_LOCK,
+    INNER_LAUNCHER, // the program, O_PATH
+    INNER_SHIM,     // the program, O_RDONLY
+    INNER_V2,
+    INNER_V1,
+    INNER_FD_END = INNER_V1 + SEAT_N_V1,
+    INNER_N_FDS = INNER_FD_END - INNER_RECORD,
+};
+#define INNER_NAME "isle-service" // argv[0] of the new image
+
+// What the new image must know; read from INNER_RECORD, whose seals say that nobody changed it.
+struct start_record {
+    uint32_t magic, uid_count;
+    struct seat_config seat;
+    uint64_t marks_ns[START_N_MARKS];
+};
+enum { START_MAGIC = 0x534c4531 };
+
+// Child -> front, over the socket that carries frames later; the front answers MAPS by one byte.
+enum start_note_what { START_NOTE_MAPS = 1, START_NOTE_SERVING, START_NOTE_FAILED };
+struct start_note {
+    uint32_t what;
+    int32_t error; // FAILED: negative errno
+    struct start_error text;
+};
+
+struct start {
+    // front and child
+    const struct start_config *config;
+    char *const *argv, *const *env;
+    struct groups groups;
+    uint32_t instance, uid_base;
+    uint64_t mark;
+    int run_dir, data_dir; // folders
+    int front;             // the front's end of the socket
+    pid_t pid;
+    int pidfd;
+    // child and new image; [n]: the later INNER_RECORD + n
+    int fd[INNER_N_FDS];
+    // new image
+    struct seat *seat;
+    // all
+    struct start_record record;
+    struct start_error *error;
+};
+
+static inline int *start_fd(struct start *s, enum inner_fd place)
+{
+    return &s->fd[place - INNER_RECORD];
+}
+
+// Fills s->error->text ("TEXT: strerror(-error)"; error 0: without) and returns `error`, or -EINVAL
+// for 0.
+int start_fail(struct start *s, int error, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// Runs the steps of one process in order up to the first failure, whose name goes to s->error.
+int start_run_steps(struct start *s, enum start_where where);
+
+// Puts descriptors into consecutive places from `first` on (-1: that place is closed), without
+// close-on-exec, and closes whatever lies above. 0 or -errno.
+int start_place_fds(const int *fds, unsigned n, unsigned first);
+
+// instance.c
+int instance_claim(struct start *s);
+int instance_folders(struct start *s);
+// Waits for the lock (at most limit_ms; then the instance's processes are killed), removes what is
+// left, gives the number back. Harmless when somebody else has done so meanwhile. 0 or -errno.
+int instance_release(int run_dir, uint32_t instance, uint64_t mark, unsigned limit_ms);
+
+// front.c
+int front_check(struct start *s);
+int front_groups(struct start *s);
+int front_programs(struct start *s);
+int front_clone(struct start *s);
+int front_maps(struct start *s);
+int front_serving(struct start *s);
+
+// child.c
+_Noreturn void child_run(struct start *s);
+int child_session(struct start *s);
+int child_mounts(struct start *s);
+int child_devices(struct start *s);
+int child_user_namespace(struct start *s);
+int child_ids(struct start *s);
+int child_reexec(struct start *s);
+
+// inner.c, drop.c
+int inner_check(struct start *s);
+int inner_launcher(struct start *s);
+int inner_ready(struct start *s);
+int inner_shed(struct start *s);
+int inner_drop(struct start *s);
+int inner_filter(struct start *s);
+int inner_undo(struct start *s);
+int inner_serving(struct start *s);
+
+#endif

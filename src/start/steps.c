@@ -1,0 +1,123 @@
+#include "start/steps.h"
+
+#include "base/fd.h"
+#include "kernel/sys.h"
+#include "start/internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const start_where_names[START_N_WHERE] = {
+    [START_FRONT] = "front", [START_CHILD] = "child", [START_INNER] = "service"};
+
+const struct start_step start_steps[] = {
+    {"rights", START_FRONT, front_check,
+     "Only host root can make what follows; to say so first leaves nothing behind."},
+    {"instance", START_FRONT, instance_claim,
+     "One locked number gives uid range, group and folder; what a dead owner left goes before any "
+     "of it is used again."},
+    {"folders", START_FRONT, instance_folders,
+     "They get their inner owner while somebody still has the right to chown."},
+    {"groups", START_FRONT, front_groups,
+     "Limits of the whole instance stand before it has a process; the groups are delegated, their "
+     "limits are not."},
+    {"programs", START_FRONT, front_programs,
+     "Opened by host root, so that no path of the host need be searchable inside."},
+    {"child", START_FRONT, front_clone,
+     "Born inside its group: to move it there later costs milliseconds."},
+    {"session", START_CHILD, child_session,
+     "A session of its own keeps the terminal's signals away; nothing the caller left open comes "
+     "along."},
+    {"mounts", START_CHILD, child_mounts,
+     "Only host root can mount a fully visible proc and one that hides others, and open the "
+     "folders by path."},
+    {"devices", START_CHILD, child_devices,
+     "Real nodes need mknod, which no user namespace grants."},
+    {"user-namespace", START_CHILD, child_user_namespace,
+     "After the last act that needs host root; without a cgroup namespace, whose border would "
+     "forbid to move jobs into their groups."},
+    {"maps", START_FRONT, front_maps,
+     "Written from outside: a process inside may not map more than itself."},
+    {"ids", START_CHILD, child_ids,
+     "Once mapped: unprivileged ids, no groups, and a keyring that is not host root's."},
+    {"re-exec", START_CHILD, child_reexec,
+     "The memory of a process belongs to the namespace it was executed in; only a new image "
+     "belongs to the inner one."},
+    {"self-check", START_INNER, inner_check,
+     "Nothing is started before it is proven that host root is gone."},
+    {"launcher", START_INNER, inner_launcher,
+     "Forked while this process is still inner root, and has the same tree to part from."},
+    {"ready", START_INNER, inner_ready,
+     "The launcher opens the workspace root in its own mount namespace: ours could not be used for "
+     "a job's mount."},
+    {"tree", START_INNER, inner_shed,
+     "The launcher has its own copy by now; the service keeps a proc that hides others, and five "
+     "devices."},
+    {"drop", START_INNER, inner_drop,
+     "Another uid than the launcher's and three file capabilities: what a parser of strangers' "
+     "bytes may hold at most."},
+    {"filter", START_INNER, inner_filter,
+     "Last of the locks, as it forbids the calls that made the others."},
+    {"undo", START_INNER, inner_undo, "A drop that can be undone is none: tried, not believed."},
+    {"serving", START_INNER, inner_serving,
+     "The front hears of success or of the step that failed."},
+    {"service", START_FRONT, front_serving,
+     "Whatever failed in the other two processes is told here, before anything runs."},
+};
+const size_t start_n_steps = ARRAY_LEN(start_steps);
+
+int start_fail(struct start *s, int error, const char *format, ...)
+{
+    char text[sizeof s->error->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    // what is too long for the record is cut: the beginning names the thing
+    snprintf(s->error->text, sizeof s->error->text, "%.*s%s%s", error ? 200 : 255, text,
+             error ? ": " : "", error ? strerror(-error) : "");
+    return error ? error : -EINVAL;
+}
+
+int start_run_steps(struct start *s, enum start_where where)
+{
+    for (size_t i = 0; i < start_n_steps; i++) {
+        if (start_steps[i].where != where) {
+            continue;
+        }
+        int e = start_steps[i].run(s);
+        if (e) {
+            if (!s->error->step[0]) { // else another process's, passed on
+                snprintf(s->error->step, sizeof s->error->step, "%s", start_steps[i].name);
+            }
+            return e;
+        }
+    }
+    return 0;
+}
+
+int start_place_fds(const int *fds, unsigned n, unsigned first)
+{
+    enum { ABOVE = 64, MAX = 16 };
+    int high[MAX];
+    if (n > MAX) {
+        return -EINVAL;
+    }
+    // first out of the way: a place may hold a descriptor that another place is waiting for
+    for (unsigned i = 0; i < n; i++) {
+        high[i] = fds[i] < 0 ? -1 : fcntl(fds[i], F_DUPFD_CLOEXEC, ABOVE);
+        if (fds[i] >= 0 && high[i] < 0) {
+            return -errno;
+        }
+    }
+    for (unsigned i = 0; i < n; i++) {
+        int place = (int)(first + i);
+        if (high[i] < 0) {
+            close(place);
+        } else if (dup2(high[i], place) < 0) {
+            return -errno;
+        }
+    }
+    return sys_close_from(first + n);
+}
