@@ -1,0 +1,48 @@
+// runner.h: the launcher, as the service sees it: requests out, answers dispatched to whoever
+// waits for them, all on the event loop. The launcher's death ends every call with RUNNER_LOST.
+#ifndef ISLE_JOB_RUNNER_H
+#define ISLE_JOB_RUNNER_H
+
+#include "io/loop.h"
+#include "plan/plan.h"
+
+#include <stddef.h>
+
+struct runner;
+
+// One request in flight, in its owner's struct. It ends with the record that is the last of its op
+// (END for START and PREPARE, else the only answer), or by runner_forget().
+struct runner_call {
+    // `fd` (or -1) came with the record and is the callee's. r->error of a lost launcher is EPIPE
+    // and r->op PLAN_END: then nothing follows.
+    void (*answer)(struct runner_call *c, const struct plan_record *r, int fd);
+    void *ctx;
+    uint32_t tag; // 0: not in flight
+    struct runner_call *next;
+};
+#define RUNNER_CALL_INIT(handler, context)                                                         \
+    ((struct runner_call){.answer = (handler), .ctx = (context)})
+
+// `socket` and `pidfd` stay the caller's. on_lost (may be NULL) comes once, after every call has
+// ended. 0 or -errno.
+int runner_new(struct loop *loop, int socket, int pidfd, void (*on_lost)(void *ctx), void *ctx,
+               struct runner **ret);
+void runner_free(struct runner *r);
+
+// Sends a request; q->tag is filled in. With call NULL its answer is dropped. Requests without
+// descriptors wait in a queue while the socket is full, others fail then with -EAGAIN. 0 or -errno
+// (-EPIPE: the launcher is gone); then the call is not in flight.
+int runner_send(struct runner *r, struct plan_request *q, const int *fds, int n,
+                struct runner_call *call);
+// The answer is no longer wanted (its record and descriptor are dropped). Harmless when not in
+// flight.
+void runner_forget(struct runner *r, struct runner_call *call);
+
+// The requests that a job needs beside START.
+int runner_signal(struct runner *r, uint32_t id, int signal); // to every process of sandbox id
+int runner_kill(struct runner *r, uint32_t id);
+int runner_tmpfs(struct runner *r, uint32_t uid, uint64_t bytes, uint64_t inodes,
+                 struct runner_call *call);
+int runner_tmpfs_drop(struct runner *r, uint32_t workspace_no);
+
+#endif

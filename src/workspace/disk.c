@@ -1,0 +1,169 @@
+#include "workspace/disk.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "workspace/stage.h"
+
+#include <sys/statfs.h>
+
+enum {
+    STEP_ENTRIES = 4000, // a few ms of walking at a time
+    FLOOR_MB = 256,
+    SMALL_MB = 16, // a job that holds less is not what fills the host
+    // The longest between two walks while free space moves at all: another's deleting may hide this
+    // job's writing.
+    REWALK_MS = 1000,
+};
+
+uint64_t disk_floor(uint64_t total_bytes)
+{
+    uint64_t part = total_bytes / 20;
+    uint64_t fixed = (uint64_t)FLOOR_MB << 20;
+    return part < fixed ? part : fixed;
+}
+
+struct space {
+    uint64_t free, total, inodes; // bytes, bytes, free inodes
+};
+
+static int look_at(int root, struct space *ret)
+{
+    struct statfs s;
+    if (fstatfs(root, &s)) {
+        return -errno;
+    }
+    uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
+    *ret = (struct space){s.f_bfree * block, s.f_blocks * block, s.f_ffree};
+    return 0;
+}
+
+int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries)
+{
+    struct space now;
+    int e = look_at(root, &now);
+    if (e) {
+        return e;
+    }
+    *d = (struct disk){.root = root,
+                       .max_bytes = max_bytes,
+                       .max_entries = max_entries,
+                       .first_free = now.free,
+                       .walk_free = now.free,
+                       .walk_free_inodes = now.inodes,
+                       .walked_at_ns = clock_now_ns()};
+    return 0;
+}
+
+void disk_end(struct disk *d) { walk_end(&d->walk); }
+
+static uint64_t fall(uint64_t from, uint64_t to) { return from > to ? from - to : 0; }
+
+// The blocks of the folders that every workspace has are nobody's use.
+static uint64_t own_bytes(const struct walk *w)
+{
+    uint64_t given = (uint64_t)stage_n_folders * 4096;
+    return w->bytes > given ? w->bytes - given : 0;
+}
+
+static int judge(struct disk *d, const struct space *now)
+{
+    d->used_bytes = own_bytes(&d->walk);
+    d->used_entries = d->walk.entries;
+    d->walk_free = now->free;
+    d->walk_free_inodes = now->inodes;
+    uint64_t used = d->used_bytes;
+    if (d->walk.blind && fall(d->first_free, now->free) > used) {
+        used = fall(d->first_free, now->free); // what hides from the count bears the doubt
+    }
+    return used > d->max_bytes               ? DISK_OVER
+           : d->used_entries > d->max_entries ? DISK_FILES
+                                              : DISK_FINE;
+}
+
+static int walk_on(struct disk *d, const struct space *now)
+{
+    int e = walk_step(&d->walk, STEP_ENTRIES);
+    if (e < 0) {
+        d->walking = false;
+        return e;
+    }
+    // enough is enough, even in mid-walk: a tree may grow faster than it is walked
+    bool over = own_bytes(&d->walk) > d->max_bytes || d->walk.entries > d->max_entries;
+    if (e == 0 && !over) {
+        return DISK_FINE;
+    }
+    uint64_t end = clock_now_ns();
+    walk_end(&d->walk);
+    d->walking = false;
+    d->walked_at_ns = end;
+    d->walk_pause_ns = (end - d->walk_began_ns) * 4; // walking takes a fifth of the time at most
+    return judge(d, now);
+}
+
+static bool wants_walk(const struct disk *d, const struct space *now)
+{
+    uint64_t since = clock_now_ns() - d->walked_at_ns;
+    if (since < d->walk_pause_ns) {
+        return false;
+    }
+    uint64_t fell = fall(d->walk_free, now->free);
+    uint64_t made = fall(d->walk_free_inodes, now->inodes);
+    bool may_be_over = d->used_bytes + fell > d->max_bytes || d->used_entries + made > d->max_entries;
+    bool moved = now->free != d->walk_free || now->inodes != d->walk_free_inodes;
+    return may_be_over || (moved && since > REWALK_MS * NS_PER_MS);
+}
+
+// At the floor, whose fault is it? Deleted but open files are seen by nobody: a fall of free space
+// since this job began that exceeds its limit counts against it only here.
+static bool at_floor(const struct disk *d, const struct space *now)
+{
+    uint64_t fell = fall(d->first_free, now->free);
+    return now->free < disk_floor(now->total) && (fell > d->max_bytes || d->used_bytes > (uint64_t)SMALL_MB << 20);
+}
+
+int disk_look(struct disk *d)
+{
+    struct space now;
+    int e = look_at(d->root, &now);
+    if (e) {
+        return e;
+    }
+    if (at_floor(d, &now)) {
+        return DISK_FLOOR;
+    }
+    if (!d->walking) {
+        if (!wants_walk(d, &now)) {
+            return DISK_FINE;
+        }
+        e = walk_begin(&d->walk, d->root);
+        if (e) {
+            return e;
+        }
+        d->walking = true;
+        d->walk_began_ns = clock_now_ns();
+    }
+    return walk_on(d, &now);
+}
+
+int disk_settle(struct disk *d)
+{
+    struct space now;
+    walk_end(&d->walk);
+    d->walking = false;
+    int e = look_at(d->root, &now);
+    if (!e) {
+        e = walk_begin(&d->walk, d->root);
+    }
+    // bounded: past the limit on entries the verdict is clear
+    while (!e && (e = walk_step(&d->walk, STEP_ENTRIES)) == 0) {
+        if (d->walk.entries > d->max_entries) {
+            walk_end(&d->walk);
+            e = 1;
+        }
+    }
+    if (e < 0) {
+        return e;
+    }
+    now.free = d->first_free; // nothing is open any more: the doubt is gone
+    return judge(d, &now);
+}

@@ -1,0 +1,50 @@
+// disk.h: the disk limit of a workspace that is a folder, for file systems without quotas. A look
+// at the file system's free space (2 µs) every DISK_LOOK_MS says when it may be over; only then the
+// tree is walked, and the walk decides, since free space falls by others' writes too.
+//
+// Missed between two looks: what one core writes in that time (about 20 MB). Missed by the walk:
+// files that are deleted but still open. They show as a fall of free space that nothing explains;
+// as that may be anybody's, it ends the job only when the host runs short (disk_floor()), and is
+// bounded by RLIMIT_FSIZE times the limit on open files. fallocate(2) is refused by the job's
+// seccomp filter, since it takes gigabytes between two looks.
+#ifndef ISLE_WORKSPACE_DISK_H
+#define ISLE_WORKSPACE_DISK_H
+
+#include "workspace/walk.h"
+
+#include <stdint.h>
+
+enum { DISK_LOOK_MS = 20 };
+
+enum disk_verdict {
+    DISK_FINE,
+    DISK_OVER,   // more than its limit
+    DISK_FILES,  // more entries than its limit
+    DISK_FLOOR,  // the host's free space is at its floor, and this job takes part in it
+};
+
+struct disk {
+    int root; // of the workspace; not owned
+    uint64_t max_bytes, max_entries;
+    uint64_t used_bytes, used_entries; // by the last whole walk
+    // inner
+    uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk
+    uint64_t walked_at_ns, walk_pause_ns;
+    struct walk walk;
+    bool walking;
+    uint64_t walk_began_ns;
+};
+
+// 0 or -errno.
+int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries);
+// One look: a verdict, or -errno. Does a bounded piece of work.
+int disk_look(struct disk *d);
+// The whole walk at once, when nothing runs any more: used_bytes is right afterwards. A verdict
+// (without the floor) or -errno.
+int disk_settle(struct disk *d);
+void disk_end(struct disk *d);
+
+// What must stay free on the file system (f_blocks bytes in all): the smaller of 256 MB and 5 %.
+uint64_t disk_floor(uint64_t total_bytes);
+
+#endif

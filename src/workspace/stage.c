@@ -1,0 +1,131 @@
+#include "workspace/stage.h"
+
+#include "base/fd.h"
+#include "workspace/path.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+
+const char *const stage_folders[] = {"input", "output", "tmp", "logs"};
+const unsigned stage_n_folders = ARRAY_LEN(stage_folders);
+
+enum { PAGE_BYTES = 4096, COPY_BYTES = 1 << 20 };
+
+static int fail(struct stage_error *error, int e, const char *target, const char *why)
+{
+    snprintf(error->text, sizeof error->text, "input_files: %.200s: %.200s", target, why);
+    return e;
+}
+
+// Is path[0..len) the folder of an earlier file, or one that is there anyway?
+static bool known_folder(const struct job *j, size_t before, const char *path, size_t len)
+{
+    for (unsigned i = 0; i < stage_n_folders; i++) {
+        if (strlen(stage_folders[i]) == len && !memcmp(stage_folders[i], path, len)) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < before; i++) {
+        const char *t = j->files[i].target;
+        if (!strncmp(t, path, len) && t[len] == '/') {
+            return true;
+        }
+    }
+    return false;
+}
+
+int stage_measure(const struct job *j, struct stage_need *ret, struct stage_error *ret_error)
+{
+    struct stage_need need = {.inodes = 1 + stage_n_folders};
+    for (size_t i = 0; i < j->n_files; i++) {
+        const struct job_file *f = &j->files[i];
+        struct stat st;
+        if (fstat(f->fd, &st)) {
+            int e = -errno;
+            return fail(ret_error, e, f->target, strerror(-e));
+        }
+        if (!S_ISREG(st.st_mode)) {
+            return fail(ret_error, -EINVAL, f->target, "the source is not a regular file");
+        }
+        need.bytes += ((uint64_t)st.st_size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+        need.inodes++;
+        for (const char *s = strchr(f->target, '/'); s; s = strchr(s + 1, '/')) {
+            need.inodes += !known_folder(j, i, f->target, (size_t)(s - f->target));
+        }
+    }
+    *ret = need;
+    return 0;
+}
+
+// Up to max bytes and one more, so that the caller sees an overrun. Bytes or -errno.
+static int64_t copy(int from, int to, uint64_t max)
+{
+    uint64_t have = 0;
+    off_t offset = 0; // of our own: the descriptor's is the user's
+    while (have <= max) {
+        uint64_t want = max - have + 1;
+        ssize_t n = sendfile(to, from, &offset, want > COPY_BYTES ? COPY_BYTES : (size_t)want);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            return -errno;
+        }
+        if (n == 0) {
+            break;
+        }
+        have += (uint64_t)n;
+    }
+    return (int64_t)have;
+}
+
+// *budget is lowered by what was copied.
+static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64_t *budget,
+                      struct stage_error *error)
+{
+    const char *name;
+    AUTO_CLOSE int parent = path_open_parent(workspace, f->target, 1, uid, &name);
+    if (parent < 0) {
+        return fail(error, parent, f->target, strerror(-parent));
+    }
+    AUTO_CLOSE int to = path_open(parent, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (to < 0) {
+        return fail(error, to, f->target, strerror(-to));
+    }
+    int64_t n = copy(f->fd, to, *budget);
+    if (n < 0 && n != -ENOSPC) {
+        return fail(error, (int)n, f->target, strerror((int)-n));
+    }
+    if (n < 0 || (uint64_t)n > *budget) {
+        return fail(error, -ENOSPC, f->target, "larger than what limits.disk_mb leaves");
+    }
+    *budget -= (uint64_t)n;
+    if (fchown(to, uid, uid) || fchmod(to, f->mode & 0777)) {
+        int e = -errno;
+        return fail(error, e, f->target, strerror(-e));
+    }
+    return 0;
+}
+
+int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
+                struct stage_error *ret_error)
+{
+    for (unsigned i = 0; i < stage_n_folders; i++) {
+        if (mkdirat(workspace, stage_folders[i], 0755) ||
+            fchownat(workspace, stage_folders[i], uid, uid, AT_SYMLINK_NOFOLLOW)) {
+            int e = -errno;
+            return fail(ret_error, e, stage_folders[i], strerror(-e));
+        }
+    }
+    for (size_t i = 0; i < j->n_files; i++) {
+        int e = stage_file(workspace, &j->files[i], uid, &max_bytes, ret_error);
+        if (e) {
+            return e;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,31 @@
+// stage.h: a job's input files, copied from descriptors into its workspace before it starts.
+#ifndef ISLE_WORKSPACE_STAGE_H
+#define ISLE_WORKSPACE_STAGE_H
+
+#include "model/job.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+// The folders that every workspace has: input, output, tmp, logs.
+extern const char *const stage_folders[];
+extern const unsigned stage_n_folders;
+
+struct stage_need {
+    uint64_t bytes;  // whole pages, as tmpfs counts them
+    uint64_t inodes; // files, the folders above them, stage_folders and the root
+};
+
+struct stage_error {
+    char text[512];
+};
+
+// What the files take, before anything is made. 0, or -EINVAL with text: not a regular file.
+int stage_measure(const struct job *j, struct stage_need *ret, struct stage_error *ret_error);
+
+// Makes stage_folders and copies the files, all owned by uid. At most max_bytes of content in all.
+// 0, -ENOSPC (more than max_bytes, or no room), or another -errno; always with text.
+int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
+                struct stage_error *ret_error);
+
+#endif
