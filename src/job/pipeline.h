@@ -7,41 +7,48 @@
 #define ISLE_JOB_PIPELINE_H
 
 #include "model/job.h"
+#include "model/lower.h"
 #include "model/result.h"
 
 struct loop;     // io/loop.h
 struct runner;   // job/runner.h: the launcher's socket and what is in flight on it
+struct uids;     // workspace/uids.h
 struct pipeline; // one job on its way
 
 // Where a job's live output, artifacts and end go. Every function may be NULL. They run on the
-// loop.
+// loop, and may call pipeline_hold() and pipeline_cancel(), but not pipeline_free().
 struct job_sink {
     void *ctx;
     void (*output)(void *ctx, bool is_stderr, const char *data,
                    size_t len); // within the limits, on character borders
-    // One artifact: begin with its record, then data, in order. Returns 0, or -errno to fail the
-    // job.
-    int (*artifact)(void *ctx, const struct result_artifact *a);
+    // One artifact: begin with its record and permission bits, then data, in order. Returns 0, or
+    // -errno to fail the job.
+    int (*artifact)(void *ctx, const struct result_artifact *a, uint32_t mode);
     int (*artifact_data)(void *ctx, const char *data, size_t len);
     void (*done)(void *ctx,
                  struct result *r); // the last call; r stays the pipeline's until it returns
 };
 
 struct pipeline_config {
-    int workspace_root;       // as PLAN_READY gave it
-    uint64_t tmpfs_max_bytes; // SANDBOX_TMPFS_WORKSPACE_MB
-    uint64_t max_disk_mb;     // SANDBOX_MAX_DISK_MB
-    uint32_t host_cpus_percent;
+    int workspace_root; // as PLAN_READY gave it
+    int null;           // /dev/null, opened for reading and writing
+    struct uids *uids;  // of the instance
+    struct lower_host host;
     uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
+    uint32_t downgrades;                              // enum plan_downgrade bits, for the result
     const char *tz;                                   // TZ inside
 };
 
-// Takes over *job (the caller's struct is emptied). The result comes through sink->done. 0 or
-// -errno.
+// Takes over *job (the caller's struct is emptied), on failure too. The result comes through
+// sink->done, from the loop, never from within this call. config and sink stay the caller's and
+// must outlive the pipeline. 0 or -errno.
 int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
                    struct job *job, const struct job_sink *sink, struct pipeline **ret);
 // TERM, KILL after 0.5 s; reason cancelled. Idempotent; harmless once done.
 void pipeline_cancel(struct pipeline *p);
+// Back-pressure: while held, the job's output is not read and artifacts are not sent; time limits
+// and the end of the job go on.
+void pipeline_hold(struct pipeline *p, bool hold);
 void pipeline_free(struct pipeline *p);
 
 #endif

@@ -75,7 +75,7 @@ static int judge(struct disk *d, const struct space *now)
     if (d->walk.blind && fall(d->first_free, now->free) > used) {
         used = fall(d->first_free, now->free); // what hides from the count bears the doubt
     }
-    return used > d->max_bytes               ? DISK_OVER
+    return used > d->max_bytes                ? DISK_OVER
            : d->used_entries > d->max_entries ? DISK_FILES
                                               : DISK_FINE;
 }
@@ -108,7 +108,8 @@ static bool wants_walk(const struct disk *d, const struct space *now)
     }
     uint64_t fell = fall(d->walk_free, now->free);
     uint64_t made = fall(d->walk_free_inodes, now->inodes);
-    bool may_be_over = d->used_bytes + fell > d->max_bytes || d->used_entries + made > d->max_entries;
+    bool may_be_over =
+        d->used_bytes + fell > d->max_bytes || d->used_entries + made > d->max_entries;
     bool moved = now->free != d->walk_free || now->inodes != d->walk_free_inodes;
     return may_be_over || (moved && since > REWALK_MS * NS_PER_MS);
 }
@@ -118,7 +119,8 @@ static bool wants_walk(const struct disk *d, const struct space *now)
 static bool at_floor(const struct disk *d, const struct space *now)
 {
     uint64_t fell = fall(d->first_free, now->free);
-    return now->free < disk_floor(now->total) && (fell > d->max_bytes || d->used_bytes > (uint64_t)SMALL_MB << 20);
+    return now->free < disk_floor(now->total) &&
+           (fell > d->max_bytes || d->used_bytes > (uint64_t)SMALL_MB << 20);
 }
 
 int disk_look(struct disk *d)

@@ -18,9 +18,9 @@ enum { DISK_LOOK_MS = 20 };
 
 enum disk_verdict {
     DISK_FINE,
-    DISK_OVER,   // more than its limit
-    DISK_FILES,  // more entries than its limit
-    DISK_FLOOR,  // the host's free space is at its floor, and this job takes part in it
+    DISK_OVER,  // more than its limit
+    DISK_FILES, // more entries than its limit
+    DISK_FLOOR, // the host's free space is at its floor, and this job takes part in it
 };
 
 struct disk {

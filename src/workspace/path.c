@@ -12,13 +12,12 @@
 int path_open(int dir, const char *path, int flags, mode_t mode)
 {
     // openat2 refuses flags that mean nothing together with O_PATH, where open(2) ignores them
-    int added = flags & O_PATH ? O_NOFOLLOW | O_CLOEXEC
-                               : O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    int added =
+        flags & O_PATH ? O_NOFOLLOW | O_CLOEXEC : O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     struct open_how how = {
         .flags = (uint64_t)(unsigned)(flags | added),
         .mode = flags & O_CREAT ? mode : 0,
-        .resolve =
-            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV,
     };
     for (int tries = 0;; tries++) {
         long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);

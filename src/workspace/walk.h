@@ -18,7 +18,7 @@ struct walk {
     struct walk_level {
         int fd;
         int64_t offset; // where its listing goes on
-    } *levels;
+    } * levels;
     size_t depth; // levels open; 0: not begun, or done
     char *chunk;  // one getdents64(2) buffer
 };

@@ -1,0 +1,678 @@
+#include "job/pipeline.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "io/loop.h"
+#include "io/pump.h"
+#include "job/guest.h"
+#include "job/runner.h"
+#include "job/stream.h"
+#include "job/verdict.h"
+#include "plan/args.h"
+#include "runtime/runtime.h"
+#include "workspace/artifact.h"
+#include "workspace/disk.h"
+#include "workspace/folder.h"
+#include "workspace/stage.h"
+#include "workspace/uids.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+#define MB (UINT64_C(1) << 20)
+
+enum {
+    TIMEOUT_GRACE_MS = 2000,
+    CANCEL_GRACE_MS = 500,
+    ARTIFACT_PIECE_BYTES = STREAM_CHUNK_BYTES,
+};
+
+enum state { PREPARING, EXECUTING, COLLECTING, DONE };
+
+struct pipeline {
+    struct loop *loop;
+    struct runner *runner;
+    const struct pipeline_config *config;
+    const struct job_sink *sink;
+    struct job job;
+    struct result result;
+    enum state state;
+    bool held;
+
+    // the workspace
+    struct lowered plan;
+    uint32_t uid;
+    bool has_tmpfs, has_folder;
+    bool lost;     // the launcher is: processes of the job may live a moment longer
+    int workspace; // -1: none yet
+    struct disk disk;
+
+    // the sandbox
+    struct runner_call call; // PLAN_TMPFS, then PLAN_START
+    uint32_t id;             // 0: not running (yet)
+    uint64_t executed_at_ns; // 0: not yet
+    bool stopping;           // TERM is on its way; KILL follows by kill_timer
+    uint64_t stop_grace_ms;
+    struct loop_timer begin, time_limit, kill_timer, disk_timer;
+    struct stream out, err;
+    struct pump input;
+    struct guest guest;
+
+    // what it leaves
+    size_t next_artifact;
+    int artifact; // the one that is being sent; -1: none
+    uint64_t artifact_left, artifacts_bytes;
+
+    char chunk[STREAM_CHUNK_BYTES];
+};
+
+static void install(struct pipeline *p);
+static void execute(struct pipeline *p);
+static void collect(struct pipeline *p);
+static void collect_more(struct pipeline *p);
+static void finish(struct pipeline *p);
+
+static int64_t wall_clock_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+// ---- Prepare: a workspace with the job's files in it ------------------------------------------
+
+static void give_up(struct pipeline *p, enum reason reason, const char *what, int error)
+{
+    result_fail(&p->result, reason, STAGE_PREPARATION, "%s: %s", what, strerror(-error));
+    finish(p);
+}
+
+static void prepared(struct pipeline *p)
+{
+    struct stage_error error;
+    bool folder = p->has_folder;
+    int e = folder ? disk_begin(&p->disk, p->workspace, p->plan.workspace_bytes,
+                                p->plan.workspace_inodes)
+                   : 0;
+    if (e) {
+        give_up(p, REASON_INTERNAL, "the workspace cannot be measured", e);
+        return;
+    }
+    e = stage_files(p->workspace, &p->job, p->uid, p->plan.workspace_bytes, &error);
+    if (e) {
+        result_fail(&p->result, e == -ENOSPC ? REASON_DISK_LIMIT : REASON_INTERNAL,
+                    STAGE_PREPARATION, "%s", error.text);
+        finish(p);
+        return;
+    }
+    p->result.prepare_completed_at = wall_clock_ms();
+    install(p);
+}
+
+static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int fd)
+{
+    struct pipeline *p = c->ctx;
+    if (rec->error || fd < 0) {
+        fd_close(fd);
+        give_up(p, REASON_INTERNAL, "the workspace cannot be made",
+                rec->error ? -rec->error : -EIO);
+        return;
+    }
+    p->has_tmpfs = true;
+    p->plan.start.workspace_no = rec->id;
+    p->workspace = fd;
+    if (p->result.reason != REASON_OK) { // cancelled while it was made
+        finish(p);
+        return;
+    }
+    prepared(p);
+}
+
+static void make_folder(struct pipeline *p)
+{
+    snprintf(p->plan.start.workspace, sizeof p->plan.start.workspace, "once/%s", p->job.id);
+    int e = folder_make(p->config->workspace_root, p->plan.start.workspace, p->uid, &p->workspace);
+    if (e) {
+        give_up(p, REASON_INTERNAL, "the workspace cannot be made", e);
+        return;
+    }
+    p->has_folder = true;
+    prepared(p);
+}
+
+static void prepare(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    struct stage_need need;
+    struct stage_error error;
+    p->result.prepare_started_at = wall_clock_ms();
+    if (stage_measure(&p->job, &need, &error)) {
+        result_fail(&p->result, REASON_ERROR, STAGE_PREPARATION, "%s", error.text);
+        finish(p);
+        return;
+    }
+    struct lower_staged staged = {need.bytes, need.inodes - 1 - stage_n_folders};
+    lower_job(&p->job, &p->config->host, &staged, &p->plan);
+    p->uid = uids_take(p->config->uids);
+    p->plan.start.uid = p->uid;
+    if (!p->uid) {
+        give_up(p, REASON_INTERNAL, "no uid is free", -EAGAIN);
+        return;
+    }
+    if (p->plan.start.workspace_kind == PLAN_WORKSPACE_FOLDER) {
+        make_folder(p);
+        return;
+    }
+    p->call = RUNNER_CALL_INIT(tmpfs_made, p);
+    int e = runner_tmpfs(p->runner, p->uid, p->plan.workspace_bytes, p->plan.workspace_inodes,
+                         &p->call);
+    if (e) {
+        give_up(p, REASON_INTERNAL, "the workspace cannot be made", e);
+    }
+}
+
+// ---- Install: pinned packages. None can be asked for yet ---------------------------------------
+
+static void install(struct pipeline *p) { execute(p); }
+
+// ---- Execute: one sandbox, from START to END ----------------------------------------------------
+
+static void send_live(void *ctx, struct stream *s, const char *data, size_t len)
+{
+    struct pipeline *p = ctx;
+    if (p->sink->output) {
+        p->sink->output(p->sink->ctx, s == &p->err, data, len);
+    }
+}
+
+// TERM to every process now, KILL later. Before the program runs there is nothing to warn.
+static void stop(struct pipeline *p, uint64_t grace_ms)
+{
+    if (p->stopping && grace_ms >= p->stop_grace_ms) {
+        return;
+    }
+    bool again = p->stopping;
+    p->stopping = true;
+    p->stop_grace_ms = grace_ms;
+    if (p->id) {
+        if (!again) {
+            runner_signal(p->runner, p->id, SIGTERM);
+        }
+        loop_timer_set(p->loop, &p->kill_timer, grace_ms * NS_PER_MS);
+    }
+}
+
+static void kill_now(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    runner_kill(p->runner, p->id);
+}
+
+static void time_is_up(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    char text[32];
+    result_fail(&p->result, REASON_TIMEOUT, STAGE_EXECUTION, "Execution timeout (%s)",
+                verdict_seconds(p->job.limits.value[LIMIT_TIMEOUT], text, sizeof text));
+    stop(p, TIMEOUT_GRACE_MS);
+}
+
+static void disk_verdict(struct pipeline *p, int verdict)
+{
+    long long mb = (long long)p->job.limits.value[LIMIT_DISK];
+    switch (verdict) {
+    case DISK_OVER:
+        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)",
+                    mb);
+        break;
+    case DISK_FILES:
+        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION,
+                    "Disk limit reached (%llu files and folders)",
+                    (unsigned long long)p->plan.workspace_inodes);
+        break;
+    case DISK_FLOOR:
+        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION,
+                    "Disk limit reached: the host has hardly any space left");
+        break;
+    default:
+        break;
+    }
+}
+
+static void look_at_disk(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    int verdict = disk_look(&p->disk);
+    if (verdict > DISK_FINE) {
+        disk_verdict(p, verdict);
+        runner_kill(p->runner, p->id);
+        return;
+    }
+    loop_timer_set(p->loop, &p->disk_timer, DISK_LOOK_MS * NS_PER_MS);
+}
+
+static void running(struct pipeline *p, const struct plan_record *rec)
+{
+    p->id = rec->id;
+    p->executed_at_ns = clock_now_ns();
+    p->result.isolation.isolated = true;
+    loop_timer_set(p->loop, &p->time_limit,
+                   (uint64_t)p->job.limits.value[LIMIT_TIMEOUT] * NS_PER_MS);
+    if (p->has_folder) {
+        loop_timer_set(p->loop, &p->disk_timer, DISK_LOOK_MS * NS_PER_MS);
+    }
+    if (p->stopping) { // it was cancelled while it was being born
+        runner_signal(p->runner, p->id, SIGTERM);
+        loop_timer_set(p->loop, &p->kill_timer, p->stop_grace_ms * NS_PER_MS);
+    }
+}
+
+static void ended(struct pipeline *p, const struct plan_record *rec)
+{
+    p->id = 0;
+    p->lost = rec->error == EPIPE;
+    loop_timer_clear(p->loop, &p->time_limit);
+    loop_timer_clear(p->loop, &p->kill_timer);
+    loop_timer_clear(p->loop, &p->disk_timer);
+    if (p->executed_at_ns) {
+        p->result.usage.wall_ms =
+            (int64_t)((clock_now_ns() - p->executed_at_ns + NS_PER_MS / 2) / NS_PER_MS);
+    }
+    p->result.execute_completed_at = wall_clock_ms();
+    // The launcher has killed and reaped whatever the job left behind, so the pipes hold the last
+    // of it: their end is never waited for.
+    pump_stop(&p->input);
+    stream_drain(&p->out);
+    stream_drain(&p->err);
+    guest_drain(&p->guest);
+    p->result.isolation.isolated = p->executed_at_ns != 0;
+    p->result.truncated_stdout = output_truncated(&p->out.out);
+    p->result.truncated_stderr = output_truncated(&p->err.out);
+    p->result.usage.stdout_bytes = (int64_t)p->out.out.total;
+    p->result.usage.stderr_bytes = (int64_t)p->err.out.total;
+    verdict_end(&p->result, &p->job, rec, &p->guest);
+    collect(p);
+}
+
+static void sandbox_says(struct runner_call *c, const struct plan_record *rec, int fd)
+{
+    struct pipeline *p = c->ctx;
+    fd_close(fd);
+    if (rec->op == PLAN_EXECUTED) {
+        running(p, rec);
+    } else if (rec->op == PLAN_END) {
+        ended(p, rec);
+    }
+}
+
+// The job's standard input: what the user gave, through a pipe of our own.
+static int open_input(struct pipeline *p, int *ret)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) {
+        return -errno;
+    }
+    AUTO_CLOSE int theirs = ends[0];
+    int e = fcntl(ends[1], F_SETFL, O_NONBLOCK) ? -errno : 0;
+    if (e) {
+        close(ends[1]);
+        return e;
+    }
+    e = pump_start(&p->input, p->loop, fd_take(&p->job.stdin_fd), ends[1]);
+    if (!e) {
+        *ret = fd_take(&theirs);
+    }
+    return e;
+}
+
+// Descriptor 3 of the job, if it has one.
+static int open_fd3(struct pipeline *p, enum runtime_fd3 kind, int *ret)
+{
+    int e = 0;
+    p->plan.start.has_frames = kind != RUNTIME_FD3_NONE;
+    if (kind == RUNTIME_FD3_FRAMES) {
+        e = guest_open(&p->guest, p->loop, &p->job, ret);
+    } else if (kind == RUNTIME_FD3_SCRIPT) {
+        // bash opens it again through /proc: memfds are 0777, whoever owns them
+        *ret = fd_sealed("script.sh", p->job.code, p->job.code_len);
+        e = *ret < 0 ? *ret : 0;
+    }
+    return e;
+}
+
+// Everything the sandbox is given, made and sent in one go; our copies of its ends are closed.
+static int start(struct pipeline *p)
+{
+    struct runtime_start with;
+    AUTO_CLOSE int in = -1, out = -1, err = -1, fd3 = -1, args = -1;
+    int e = runtime_begin(&with, &p->job, p->config->tz);
+    if (e) {
+        return e;
+    }
+    args = args_pack(with.argv, with.env, p->job.cwd);
+    enum runtime_fd3 kind = with.fd3;
+    runtime_done(&with);
+    if (args < 0) {
+        return args;
+    }
+    if (p->job.stdin_fd >= 0) {
+        e = open_input(p, &in);
+    }
+    e = e ? e : open_fd3(p, kind, &fd3);
+    e = e ? e : stream_open(&p->out, p->loop, &p->result.out, p->chunk, &out);
+    e = e ? e : stream_open(&p->err, p->loop, &p->result.err, p->chunk, &err);
+    if (e) {
+        return e;
+    }
+    const int fds[PLAN_N_START_FDS] = {
+        [PLAN_FD_STDIN] = in >= 0 ? in : p->config->null,
+        [PLAN_FD_STDOUT] = out,
+        [PLAN_FD_STDERR] = err,
+        [PLAN_FD_FRAMES] = fd3 >= 0 ? fd3 : p->config->null,
+        [PLAN_FD_ARGS] = args,
+    };
+    p->call = RUNNER_CALL_INIT(sandbox_says, p);
+    return runner_send(p->runner, &p->plan.start, fds, PLAN_N_START_FDS, &p->call);
+}
+
+static void execute(struct pipeline *p)
+{
+    p->state = EXECUTING;
+    p->result.execute_started_at = wall_clock_ms();
+    int e = start(p);
+    if (e) {
+        give_up(p, REASON_INTERNAL, "the sandbox cannot be asked for", e);
+    }
+}
+
+// ---- Collect: the files the job was asked to leave ----------------------------------------------
+
+static void measure_workspace(struct pipeline *p)
+{
+    struct statfs s;
+    if (p->has_folder) {
+        int verdict = disk_settle(&p->disk);
+        if (verdict >= 0) {
+            p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
+            disk_verdict(p, verdict);
+        }
+    } else if (fstatfs(p->workspace, &s) == 0) {
+        p->result.usage.disk_bytes = (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);
+    }
+}
+
+static void refuse_artifact(struct pipeline *p, const char *path, const char *why)
+{
+    result_fail(&p->result, REASON_ARTIFACT, STAGE_COLLECTION, "artifact %.200s: %s", path, why);
+}
+
+// Within the caps? Apparent size: a sparse file is as large as what reading it gives.
+static bool size_fits(struct pipeline *p, const char *path, uint64_t size)
+{
+    const struct {
+        uint64_t bytes, max;
+        const char *what;
+    } caps[] = {
+        {size, p->config->artifact_max_bytes, "one artifact (SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB)"},
+        {p->artifacts_bytes + size, p->config->artifacts_max_bytes,
+         "all artifacts (SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB)"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
+        if (caps[i].bytes > caps[i].max) {
+            char why[160];
+            snprintf(why, sizeof why, "%llu bytes are more than the maximum of %llu for %s",
+                     (unsigned long long)caps[i].bytes, (unsigned long long)caps[i].max,
+                     caps[i].what);
+            refuse_artifact(p, path, why);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool announce(struct pipeline *p, const struct job_artifact *wanted, uint64_t size,
+                     uint32_t mode)
+{
+    struct result *r = &p->result;
+    struct result_artifact *a = &r->artifacts[r->n_artifacts];
+    const char *slash = strrchr(wanted->path, '/');
+    *a = (struct result_artifact){.path = strdup(wanted->path),
+                                  .filename = strdup(slash ? slash + 1 : wanted->path),
+                                  .size_bytes = size,
+                                  .optional = wanted->optional};
+    r->n_artifacts++; // result_done() frees its strings
+    int e = a->path && a->filename ? 0 : -ENOMEM;
+    if (!e && p->sink->artifact) {
+        e = p->sink->artifact(p->sink->ctx, a, mode);
+    }
+    if (e) {
+        refuse_artifact(p, wanted->path, strerror(-e));
+    }
+    return !e;
+}
+
+// The next of the list is open, or passed over. False: the job failed by it.
+static bool next_artifact(struct pipeline *p)
+{
+    const struct job_artifact *wanted = &p->job.artifacts[p->next_artifact++];
+    AUTO_CLOSE int fd = -1;
+    uint64_t size = 0;
+    uint32_t mode = 0;
+    const char *why = "";
+    int e = artifact_open(p->workspace, wanted->path, p->uid, &fd, &size, &mode, &why);
+    if (e == ARTIFACT_MISSING && wanted->optional) {
+        return true;
+    }
+    if (e) {
+        refuse_artifact(p, wanted->path, e > 0 ? why : strerror(-e));
+        return false;
+    }
+    if (!size_fits(p, wanted->path, size) || !announce(p, wanted, size, mode)) {
+        return false;
+    }
+    p->artifact = fd_take(&fd);
+    p->artifact_left = size;
+    p->artifacts_bytes += size;
+    return true;
+}
+
+// One piece of the open artifact. False: the job failed by it.
+static bool send_piece(struct pipeline *p)
+{
+    const char *path = p->result.artifacts[p->result.n_artifacts - 1].path;
+    size_t want = p->artifact_left < ARTIFACT_PIECE_BYTES ? (size_t)p->artifact_left
+                                                          : (size_t)ARTIFACT_PIECE_BYTES;
+    ssize_t n = want ? fd_read_full(p->artifact, p->chunk, want) : 0;
+    if (n < 0 || (size_t)n < want) {
+        refuse_artifact(p, path, n < 0 ? strerror((int)-n) : "became shorter while it was read");
+        return false;
+    }
+    int e = 0;
+    if (want && p->sink->artifact_data) {
+        e = p->sink->artifact_data(p->sink->ctx, p->chunk, want);
+    }
+    if (e) {
+        refuse_artifact(p, path, strerror(-e));
+        return false;
+    }
+    p->artifact_left -= want;
+    if (p->artifact_left == 0) {
+        p->artifact = fd_close(p->artifact);
+    }
+    return true;
+}
+
+// As far as the sink takes it. Each missing or refused artifact but the first is passed over in
+// silence: the first verdict stays, and what there is still reaches its owner.
+static void collect_more(struct pipeline *p)
+{
+    while (!p->held && p->result.reason != REASON_CANCELLED) {
+        if (p->artifact >= 0) {
+            if (!send_piece(p)) {
+                p->artifact = fd_close(p->artifact);
+                p->result.n_artifacts--; // its owner has part of it: not an artifact
+                free(p->result.artifacts[p->result.n_artifacts].path);
+                free(p->result.artifacts[p->result.n_artifacts].filename);
+                break;
+            }
+        } else if (p->next_artifact < p->job.n_artifacts) {
+            next_artifact(p);
+        } else {
+            break;
+        }
+    }
+    if (!p->held || p->result.reason == REASON_CANCELLED) {
+        finish(p);
+    }
+}
+
+static void collect(struct pipeline *p)
+{
+    p->state = COLLECTING;
+    if (p->executed_at_ns) {
+        measure_workspace(p);
+    }
+    if (!p->executed_at_ns || p->job.n_artifacts == 0) {
+        finish(p);
+        return;
+    }
+    p->result.collect_started_at = wall_clock_ms();
+    p->result.artifacts = calloc(p->job.n_artifacts, sizeof *p->result.artifacts);
+    if (!p->result.artifacts) {
+        result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");
+        finish(p);
+        return;
+    }
+    collect_more(p);
+}
+
+// ---- The end
+// --------------------------------------------------------------------------------------
+
+// Gives everything back. What the launcher holds is dropped by it before whatever it is asked next.
+static void release(struct pipeline *p)
+{
+    runner_forget(p->runner, &p->call);
+    struct loop_timer *timers[] = {&p->begin, &p->time_limit, &p->kill_timer, &p->disk_timer};
+    for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
+        loop_timer_clear(p->loop, timers[i]);
+    }
+    pump_stop(&p->input);
+    stream_close(&p->out);
+    stream_close(&p->err);
+    guest_done(&p->guest);
+    disk_end(&p->disk);
+    p->artifact = fd_close(p->artifact);
+    p->workspace = fd_close(p->workspace);
+    if (p->has_tmpfs) {
+        runner_tmpfs_drop(p->runner, p->plan.start.workspace_no);
+        p->has_tmpfs = false;
+    }
+    if (p->has_folder && !p->lost) { // else the instance's folder goes as a whole, by the front
+        int e = folder_remove(p->config->workspace_root, p->plan.start.workspace);
+        if (e) {
+            result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION,
+                        "the workspace cannot be removed: %s", strerror(-e));
+        }
+    }
+    p->has_folder = false;
+    uids_give(p->config->uids, p->uid);
+    p->uid = 0;
+}
+
+static void finish(struct pipeline *p)
+{
+    if (p->result.collect_started_at) {
+        p->result.collect_completed_at = wall_clock_ms();
+    }
+    p->state = DONE;
+    release(p);
+    p->result.completed_at = wall_clock_ms();
+    if (p->sink->done) {
+        p->sink->done(p->sink->ctx, &p->result);
+    }
+}
+
+int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
+                   struct job *job, const struct job_sink *sink, struct pipeline **ret)
+{
+    struct pipeline *p = malloc(sizeof *p);
+    if (!p) {
+        job_done(job);
+        return -ENOMEM;
+    }
+    memset(p, 0, offsetof(struct pipeline, chunk)); // the chunk's pages stay untouched
+    p->loop = loop;
+    p->runner = runner;
+    p->config = config;
+    p->sink = sink;
+    p->job = *job;
+    *job = (struct job){.stdin_fd = -1};
+    p->workspace = p->artifact = -1;
+    p->guest.fd = p->out.fd = p->err.fd = -1;
+    p->out.live = p->err.live = send_live;
+    p->out.ctx = p->err.ctx = p;
+    p->time_limit = LOOP_TIMER_INIT(time_is_up, p);
+    p->kill_timer = LOOP_TIMER_INIT(kill_now, p);
+    p->disk_timer = LOOP_TIMER_INIT(look_at_disk, p);
+    p->begin = LOOP_TIMER_INIT(prepare, p);
+    result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
+                (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);
+    p->result.isolation.launcher = "native";
+    p->result.isolation.start = "cold";
+    p->result.isolation.network = "none";
+    p->result.isolation.downgrades = config->downgrades;
+    p->result.queued_at = p->result.started_at = wall_clock_ms();
+    loop_timer_set(loop, &p->begin, 0);
+    *ret = p;
+    return 0;
+}
+
+void pipeline_cancel(struct pipeline *p)
+{
+    if (p->state == DONE) {
+        return;
+    }
+    enum stage stage = p->state == PREPARING   ? STAGE_PREPARATION
+                       : p->state == EXECUTING ? STAGE_EXECUTION
+                                               : STAGE_COLLECTION;
+    result_fail(&p->result, REASON_CANCELLED, stage, "Cancelled");
+    if (p->state == EXECUTING) {
+        stop(p, CANCEL_GRACE_MS);
+    } else if (p->state == COLLECTING || p->begin.due_ns) {
+        // nobody wants what is left of it; while a tmpfs is being made, its answer ends the job
+        finish(p);
+    }
+}
+
+void pipeline_hold(struct pipeline *p, bool hold)
+{
+    if (p->held == hold || p->state == DONE) {
+        return;
+    }
+    p->held = hold;
+    stream_hold(&p->out, hold);
+    stream_hold(&p->err, hold);
+    if (!hold && p->state == COLLECTING) {
+        collect_more(p);
+    }
+}
+
+void pipeline_free(struct pipeline *p)
+{
+    if (!p) {
+        return;
+    }
+    if (p->state != DONE) { // a sandbox that still runs is the launcher's to end, by id
+        if (p->id) {
+            runner_kill(p->runner, p->id);
+        }
+        release(p);
+    }
+    job_done(&p->job);
+    result_done(&p->result);
+    free(p);
+}

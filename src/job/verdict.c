@@ -1,0 +1,193 @@
+#include "job/verdict.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/utf8.h"
+#include "plan/steps.h"
+#include "runtime/runtime.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#define MB (UINT64_C(1) << 20)
+
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+const char *verdict_seconds(int64_t ms, char *text, size_t size)
+{
+    int n = snprintf(text, size, "%lld.%03lld", (long long)(ms / 1000), (long long)(ms % 1000));
+    while (n > 2 && text[n - 1] == '0' && text[n - 2] != '.') {
+        n--;
+    }
+    snprintf(text + n, size - (size_t)n, "s");
+    return text;
+}
+
+static int64_t figure(uint64_t value, uint64_t unit)
+{
+    return value == PLAN_UNKNOWN ? RESULT_UNKNOWN : (int64_t)((value + unit / 2) / unit);
+}
+
+static void take_figures(struct result *r, const struct plan_record *end)
+{
+    r->usage.cpu_ms = figure(end->cpu_ns, NS_PER_MS);
+    r->usage.memory_peak_bytes = figure(end->memory_peak_bytes, 1);
+    r->usage.pids_peak = figure(end->pids_peak, 1);
+    uint64_t from = end->marks_ns[PLAN_T_EXEC], to = end->marks_ns[PLAN_T_REPORT];
+    if (from && to >= from) {
+        r->usage.wall_ms = (int64_t)((to - from + NS_PER_MS / 2) / NS_PER_MS);
+    }
+}
+
+// A command that cannot be started is its owner's mistake, as in a shell. True when it was that.
+static bool not_a_program(struct result *r, const struct job *j, const struct plan_record *end)
+{
+    if (end->step != PLAN_STEP_exec || j->kind != JOB_COMMAND) {
+        return false;
+    }
+    bool missing = end->error == ENOENT || end->error == ENOTDIR;
+    r->exit_code = missing ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    result_fail(r, REASON_ERROR, STAGE_EXECUTION, "%.200s: %s", j->argv[0],
+                missing ? "command not found" : strerror(end->error));
+    return true;
+}
+
+// The sandbox failed: never the program's fault, but for the two things that it names itself.
+static void launch_failed(struct result *r, const struct job *j, const struct plan_record *end)
+{
+    static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSPC, EIO, ETIMEDOUT};
+    if (not_a_program(r, j, end)) {
+        return;
+    }
+    if (end->step == PLAN_STEP_chdir) {
+        result_fail(r, REASON_ERROR, STAGE_PREPARATION, "cwd: %.200s: %s", j->cwd,
+                    strerror(end->error));
+        return;
+    }
+    if (end->step >= PLAN_N_STEPS || end->error == EPIPE) {
+        result_fail(r, REASON_INTERNAL, STAGE_EXECUTION, "the sandbox was lost: %s",
+                    end->error == EPIPE ? "its launcher is gone" : strerror(end->error));
+        return;
+    }
+    enum reason reason = REASON_ISOLATION_UNAVAILABLE;
+    for (size_t i = 0; i < ARRAY_LEN(shortages); i++) {
+        if (end->error == shortages[i]) {
+            reason = REASON_INTERNAL;
+        }
+    }
+    result_fail(r, reason, STAGE_PREPARATION, "the sandbox could not be set up: step %s: %s",
+                plan_step_name(end->step), strerror(end->error));
+}
+
+static void limit_hit(struct result *r, const struct job *j, uint32_t flags)
+{
+    char text[32];
+    if (flags & PLAN_HIT_MEMORY) {
+        result_fail(r, REASON_MEMORY_LIMIT, STAGE_EXECUTION, "Memory limit reached (%lld MB)",
+                    (long long)j->limits.value[LIMIT_MEMORY]);
+    } else if (flags & PLAN_HIT_CPU) {
+        result_fail(r, REASON_CPU_LIMIT, STAGE_EXECUTION, "CPU time limit reached (%s)",
+                    verdict_seconds(j->limits.value[LIMIT_CPU], text, sizeof text));
+    }
+}
+
+// V8 ends itself by SIGABRT at its heap limit, which isle put below the job's memory limit so that
+// its message is readable. The kernel's figure decides, not the message: enough memory was used.
+static bool heap_used_up(const struct result *r, const struct job *j, const struct plan_record *end)
+{
+    uint64_t heap = (uint64_t)runtime_heap_mb(j->limits.value[LIMIT_MEMORY]) * MB;
+    return r->signal == SIGABRT && j->kind == JOB_SNIPPET && j->language == LANGUAGE_JAVASCRIPT &&
+           end->memory_peak_bytes != PLAN_UNKNOWN && end->memory_peak_bytes >= heap;
+}
+
+static void ended_by_signal(struct result *r, const struct job *j, const struct plan_record *end)
+{
+    if (heap_used_up(r, j, end)) {
+        result_fail(r, REASON_MEMORY_LIMIT, STAGE_EXECUTION,
+                    "Memory limit reached (JavaScript heap, %lld of %lld MB)",
+                    (long long)runtime_heap_mb(j->limits.value[LIMIT_MEMORY]),
+                    (long long)j->limits.value[LIMIT_MEMORY]);
+        return;
+    }
+    const char *name = sigabbrev_np(r->signal), *what = sigdescr_np(r->signal);
+    if (name) {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "Ended by signal %d (SIG%s: %s)", r->signal,
+                    name, what);
+    } else {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "Ended by signal %d", r->signal);
+    }
+}
+
+static void snippet_ended(struct result *r, struct guest *g)
+{
+    if (g->verdict == GUEST_TOO_LARGE) {
+        result_fail(r, REASON_RESULT_TOO_LARGE, STAGE_EXECUTION,
+                    "The result has %u bytes, more than the maximum of %zu", g->announced,
+                    frame_bound(FRAME_FROM_GUEST, FRAME_RESULT));
+    } else if (g->verdict == GUEST_MALFORMED || g->verdict == GUEST_ERROR) {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "%s",
+                    g->error ? g->error : "The program failed");
+    } else if (r->exit_code > 0) {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "Exit code %d", r->exit_code);
+    } else if (g->verdict == GUEST_SILENT) {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "The program exited without a result");
+    } else if (r->reason == REASON_OK) {
+        r->value = g->value;
+        r->value_len = g->value_len;
+        g->value = NULL;
+    }
+}
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// The result of a command or script: its output without the white space around it.
+static void command_ended(struct result *r)
+{
+    if (r->exit_code > 0) {
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "Exit code %d", r->exit_code);
+    }
+    const char *from = buf_text(&r->out), *to = from + r->out.len;
+    while (from < to && is_space(*from)) {
+        from++;
+    }
+    while (to > from && is_space(to[-1])) {
+        to--;
+    }
+    if (from == to || (r->reason != REASON_OK && r->reason != REASON_ERROR)) {
+        return;
+    }
+    AUTO_BUF struct buf json = BUF_INIT(8 * r->out.len + 16); // a control character takes six
+    if (!utf8_json_string(&json, from, (size_t)(to - from))) {
+        r->value_len = json.len;
+        r->value = buf_take(&json);
+    }
+}
+
+void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,
+                 struct guest *g)
+{
+    take_figures(r, end);
+    limit_hit(r, j, end->flags); // also in mid-launch: a limit that is too small to start
+    if (end->error) {
+        launch_failed(r, j, end);
+        return;
+    }
+    if (end->status == -1) {
+        result_fail(r, REASON_INTERNAL, STAGE_EXECUTION, "the sandbox ended without a status");
+        return;
+    }
+    r->signal = WIFSIGNALED(end->status) ? WTERMSIG(end->status) : 0;
+    r->exit_code = WIFEXITED(end->status) ? WEXITSTATUS(end->status) : -1;
+    if (r->signal) {
+        if (g->verdict == GUEST_TOO_LARGE) { // first things first: the result was the cause
+            snippet_ended(r, g);
+        }
+        ended_by_signal(r, j, end);
+    } else if (j->kind == JOB_SNIPPET) {
+        snippet_ended(r, g);
+    } else {
+        command_ended(r);
+    }
+}

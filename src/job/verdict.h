@@ -1,0 +1,18 @@
+// verdict.h: from what the kernel counted and the guest said to a reason, in one place.
+#ifndef ISLE_JOB_VERDICT_H
+#define ISLE_JOB_VERDICT_H
+
+#include "job/guest.h"
+#include "model/job.h"
+#include "model/result.h"
+#include "plan/plan.h"
+
+// The end of a sandbox. Sets exit code, signal, figures, value and, unless an earlier verdict
+// stands (a time limit, a cancel), reason and error. Takes g's value and error over.
+void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,
+                 struct guest *g);
+
+// "2.0s", "0.25s": how limits appear in messages. Returns text.
+const char *verdict_seconds(int64_t ms, char *text, size_t size);
+
+#endif

@@ -1,0 +1,26 @@
+#include "workspace/uids.h"
+
+#include <stdbool.h>
+
+static bool is_taken(const struct uids *u, uint32_t i) { return u->taken[i / 8] >> (i % 8) & 1; }
+
+uint32_t uids_take(struct uids *u)
+{
+    for (uint32_t tries = 0; tries < UIDS_COUNT; tries++) {
+        uint32_t i = u->next;
+        u->next = (u->next + 1) % UIDS_COUNT;
+        if (!is_taken(u, i)) {
+            u->taken[i / 8] |= (uint8_t)(1u << (i % 8));
+            return PLAN_UID_WORKSPACE_0 + i;
+        }
+    }
+    return 0;
+}
+
+void uids_give(struct uids *u, uint32_t uid)
+{
+    if (uid >= PLAN_UID_WORKSPACE_0 && uid < PLAN_UID_WORKSPACE_END) {
+        uint32_t i = uid - PLAN_UID_WORKSPACE_0;
+        u->taken[i / 8] &= (uint8_t) ~(1u << (i % 8));
+    }
+}
