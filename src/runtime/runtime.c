@@ -22,7 +22,8 @@ static const struct start {
     enum runtime_fd3 fd3;
     const char *argv[8];
 } starts[LANGUAGE_COUNT] = {
-    [LANGUAGE_PYTHON] = {RUNTIME_FD3_FRAMES, {"/usr/bin/python3.13", "/usr/lib/isle/python.py"}},
+    [LANGUAGE_PYTHON] = {RUNTIME_FD3_FRAMES,
+                         {"/usr/bin/python3.13", "-s", "-u", "/usr/lib/isle/python.pyc"}},
     [LANGUAGE_JAVASCRIPT] = {RUNTIME_FD3_FRAMES,
                              {"/usr/bin/node", "%heap", "/usr/lib/isle/javascript.cjs"}},
     [LANGUAGE_BASH] = {RUNTIME_FD3_SCRIPT, {"/bin/bash", "/script.sh"}},
