@@ -1,0 +1,99 @@
+// steps.h: the launch of a sandbox as data: every step, in its order, with where it runs and why it
+// stands there. The launcher walks this list (launcher/steps.c gives each its function step_ID()),
+// plan_record.step indexes it, `isle run --show-plan` prints it, and a test holds its order to the
+// rules.
+//
+// Between the phases a sandbox is parked: phase one knows nothing of the job.
+#ifndef ISLE_PLAN_STEPS_H
+#define ISLE_PLAN_STEPS_H
+
+enum plan_phase { PLAN_PHASE_ONE = 1, PLAN_PHASE_TWO };
+
+enum plan_where {
+    PLAN_IN_LAUNCHER, // inner root, the launcher's own namespaces
+    PLAN_IN_PID1,     // becomes the shim
+    PLAN_IN_PID2,     // becomes the job's program
+};
+
+// X(id, phase, where, why here)
+#define PLAN_STEPS(X)                                                                              \
+    X(slot, ONE, LAUNCHER, "a bound on sandboxes comes before any cost of one")                    \
+    X(groups, ONE, LAUNCHER, "limits exist before the first process they are for")                 \
+    X(channels, ONE, LAUNCHER, "pid 1 and pid 2 report over sockets made before they are born")    \
+    X(clone, ONE, LAUNCHER,                                                                        \
+      "pid, mount, ipc, uts and net namespaces and the v2 group come with birth: a process that "  \
+      "unshares its pid namespace stays outside it")                                               \
+    X(pid1_descriptors, ONE, PID1,                                                                 \
+      "nothing of the launcher stays open in a sandbox: not its sockets, groups, lock")            \
+    X(pid1_parent_death, ONE, PID1, "from here on the sandbox cannot outlive its launcher")        \
+    X(join_groups, ONE, PID1,                                                                      \
+      "while the uid still is the one that opened the files: later it is EACCES")                  \
+    X(cgroup_namespace, ONE, PID1, "after joining, so that its root is the job's own group")       \
+    X(fork, ONE, PID1, "pid 2 leaves while pid 1 may still give it a privileged start")            \
+    X(shim_capabilities, ONE, PID1, "the bounding set goes while there still is a right to cut it") \
+    X(shim_identity, ONE, PID1, "a uid of its own: neither the launcher nor the job can touch it") \
+    X(shim_parent_death, ONE, PID1, "the change of uid has cleared it")                            \
+    X(shim_no_new_privs, ONE, PID1, "before the shim's own filter, which needs it")                \
+    X(shim_exec, ONE, PID1, "a sealed program that was never dumpable replaces the launcher's copy") \
+    X(session, ONE, PID2, "no terminal, no process group, no report pipe of others")               \
+    X(mount_tmp, ONE, PID2, "every mount target exists before anything of a user is mounted")      \
+    X(mount_shm, ONE, PID2, "in the sandbox's own memory group, bounded")                          \
+    X(mount_proc, ONE, PID2, "needs the new pid namespace; read-only for the job")                 \
+    X(mask_proc, ONE, PID2, "covered before anybody but us can look")                              \
+    X(pivot_root, ONE, PID2, "the last path of the launcher's tree goes out of reach")             \
+    X(loopback, ONE, PID2, "as inner root, which owns the network namespace")                      \
+    X(hostname, ONE, PID2, "as inner root, which owns the uts namespace")                          \
+    X(oom_score, ONE, PID2, "the kernel kills the job before its shim")                            \
+    X(landlock_rules, ONE, PID2, "after the mounts: rules hold inodes, not paths")                 \
+    X(park, ONE, PID2, "all that needs no knowledge of the job is done")                           \
+    X(check, TWO, LAUNCHER, "nothing the service says is believed")                                \
+    X(workspace, TWO, LAUNCHER, "opened by name beneath the launcher's own mount, owner checked")  \
+    X(session_tmp, TWO, LAUNCHER, "a session's /tmp lies beside its workspace")                    \
+    X(package_sets, TWO, LAUNCHER, "only sets that were checked when they were registered")        \
+    X(limits, TWO, LAUNCHER, "before the program: it never runs unlimited")                        \
+    X(order, TWO, LAUNCHER, "pid 2 gets mounts and descriptors, never a path")                     \
+    X(receive, TWO, PID2, "still inner root: it mounts next")                                      \
+    X(size_tmp, TWO, PID2, "the job's own bound, before the job can write")                        \
+    X(identity_files, TWO, PID2, "without a user namespace the job's real uid needs its line")     \
+    X(mount_sets, TWO, PID2, "read-only mounts, into folders that the template made")              \
+    X(mount_workspace, TWO, PID2, "last of the mounts: no target can lie inside a tenant's tree")  \
+    X(landlock_workspace, TWO, PID2, "what was mounted in this phase has no rule yet")             \
+    X(arguments, TWO, PID2, "copied by the process that will use them, by nobody else")            \
+    X(user_namespace, TWO, PID2,                                                                   \
+      "last of the namespaces: the others belong to the outer one, so no capability in this one "  \
+      "reaches them")                                                                              \
+    X(seal_namespaces, TWO, PID2, "the job's namespace can have no child")                         \
+    X(keyring, TWO, PID2, "after the identity: keys are counted per uid")                          \
+    X(capabilities, TWO, PID2, "a new user namespace has refilled the bounding set")               \
+    X(rlimits, TWO, PID2,                                                                          \
+      "after the namespace: what was set when it was made would bound all jobs together")          \
+    X(descriptors, TWO, PID2, "0 to 3 and nothing else survives")                                  \
+    X(pid2_parent_death, TWO, PID2, "the change of uid has cleared it")                            \
+    X(chdir, TWO, PID2, "inside the new root, with the job's own rights")                          \
+    X(no_new_privs, TWO, PID2, "before Landlock and the filter, which need it")                    \
+    X(landlock, TWO, PID2, "after the last mount and the last privileged open")                    \
+    X(filter, TWO, PID2, "last: it takes away the calls that all steps above needed")              \
+    X(exec, TWO, PID2, "only now does a byte of the tenant decide anything")
+
+enum plan_step {
+#define PLAN_STEP_ENUM(id, phase, where, why) PLAN_STEP_##id,
+    PLAN_STEPS(PLAN_STEP_ENUM)
+#undef PLAN_STEP_ENUM
+    PLAN_N_STEPS,
+    // Not a step: the sandbox failed after its launch.
+    PLAN_STEP_end = PLAN_N_STEPS, // its shim died without a report
+    PLAN_STEP_NAMES,
+};
+
+struct plan_step_info {
+    const char *name, *why;
+    enum plan_phase phase;
+    enum plan_where where;
+};
+
+extern const struct plan_step_info plan_steps[PLAN_N_STEPS];
+
+// Name of a record's step, "end" included; "?" for a number that is none.
+const char *plan_step_name(unsigned step);
+
+#endif
