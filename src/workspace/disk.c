@@ -39,7 +39,7 @@ static int look_at(int root, struct space *ret)
 
 int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries)
 {
-    struct space now;
+    struct space now = {0};
     int e = look_at(root, &now);
     if (e) {
         return e;
@@ -125,7 +125,7 @@ static bool at_floor(const struct disk *d, const struct space *now)
 
 int disk_look(struct disk *d)
 {
-    struct space now;
+    struct space now = {0};
     int e = look_at(d->root, &now);
     if (e) {
         return e;
@@ -149,7 +149,7 @@ int disk_look(struct disk *d)
 
 int disk_settle(struct disk *d)
 {
-    struct space now;
+    struct space now = {0};
     walk_end(&d->walk);
     d->walking = false;
     int e = look_at(d->root, &now);
