@@ -384,7 +384,7 @@ int job_parse(const char *json, size_t len, int n_fds, struct job *ret, struct j
     int e = used ? parse_root(&p) : -ENOMEM;
     yyjson_doc_free(doc);
     if (e && e != -EINVAL) {
-        job_refuse(ret_error, "job", "%s", strerror(-e));
+        job_refuse(ret_error, "job", "%s", strerrordesc_np(-e));
     }
     return e;
 }

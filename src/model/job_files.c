@@ -133,35 +133,39 @@ int job_parse_files(struct parse *p, yyjson_val *v)
     return 0;
 }
 
+static int parse_artifact_path(struct parse *p, const char *field, yyjson_val *path, char **ret)
+{
+    if (!yyjson_is_str(path)) {
+        return job_refuse(p->error, field, "must be a path");
+    }
+    int e = job_path(field, yyjson_get_str(path), yyjson_get_len(path), ret, p->error);
+    if (!e && strcmp(*ret, ".") == 0) {
+        return job_refuse(p->error, field, "must name a file below /workspace");
+    }
+    return e;
+}
+
 static int parse_artifact(struct parse *p, size_t n, yyjson_val *v)
 {
     static const char *const names[] = {"path", "optional"};
-    char where[48];
+    char where[32], field[48];
     snprintf(where, sizeof where, "artifacts[%zu]", n);
     struct job_artifact *a = &p->job->artifacts[n];
-    yyjson_val *path = v;
-    if (yyjson_is_obj(v)) {
-        int e = job_only_known(p, where, v, names, ARRAY_LEN(names));
-        if (e) {
-            return e;
-        }
-        yyjson_val *optional = yyjson_obj_get(v, "optional");
-        if (optional && !yyjson_is_bool(optional)) {
-            strcat(where, ".optional");
-            return job_wrong_type(p, where, optional, "true or false");
-        }
-        a->optional = yyjson_is_true(optional);
-        path = yyjson_obj_get(v, "path");
-        strcat(where, ".path");
+    if (!yyjson_is_obj(v)) {
+        return parse_artifact_path(p, where, v, &a->path);
     }
-    if (!yyjson_is_str(path)) {
-        return job_refuse(p->error, where, "must be a path");
+    int e = job_only_known(p, where, v, names, ARRAY_LEN(names));
+    if (e) {
+        return e;
     }
-    int e = job_path(where, yyjson_get_str(path), yyjson_get_len(path), &a->path, p->error);
-    if (!e && strcmp(a->path, ".") == 0) {
-        return job_refuse(p->error, where, "must name a file below /workspace");
+    yyjson_val *optional = yyjson_obj_get(v, "optional");
+    if (optional && !yyjson_is_bool(optional)) {
+        snprintf(field, sizeof field, "%s.optional", where);
+        return job_wrong_type(p, field, optional, "true or false");
     }
-    return e;
+    a->optional = yyjson_is_true(optional);
+    snprintf(field, sizeof field, "%s.path", where);
+    return parse_artifact_path(p, field, yyjson_obj_get(v, "path"), &a->path);
 }
 
 int job_parse_artifacts(struct parse *p, yyjson_val *v)

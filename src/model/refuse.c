@@ -35,27 +35,25 @@ int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     return -EINVAL;
 }
 
-static const char *shorten(const struct buf *b, char text[SHOWN_BYTES])
+// The text, or its beginning and "..." when it is longer or goes on.
+static const char *shorten(const struct buf *b, bool goes_on, char text[SHOWN_BYTES])
 {
     enum { KEEP = SHOWN_BYTES - 4 };
-    size_t n =
-        b->len > KEEP || b->error ? utf8_cut(b->data, b->len < KEEP ? b->len : KEEP) : b->len;
-    memcpy(text, buf_text(b), n);
-    strcpy(text + n, n < b->len || b->error ? "..." : "");
+    goes_on = goes_on || b->len > KEEP;
+    size_t n = b->len > KEEP ? utf8_cut(b->data, KEEP) : b->len;
+    snprintf(text, SHOWN_BYTES, "%.*s%s", (int)n, buf_text(b), goes_on ? "..." : "");
     return text;
 }
 
 const char *job_show(const yyjson_val *v, char text[SHOWN_BYTES])
 {
-    // Whatever does not fit is cut, so a full buffer is no error here. Strings are added whole or
-    // not at all: they get room.
-    if (yyjson_is_str((yyjson_val *)(uintptr_t)v)) {
-        yyjson_val *s = (yyjson_val *)(uintptr_t)v;
+    yyjson_val *s = (yyjson_val *)(uintptr_t)v; // the readers take no const
+    if (yyjson_is_str(s)) {
         return job_show_text(yyjson_get_str(s), yyjson_get_len(s), text);
     }
     AUTO_BUF struct buf b = BUF_INIT(512);
-    json_write(&b, v);
-    return shorten(&b, text);
+    bool goes_on = json_write(&b, v) != 0; // only the beginning is shown
+    return shorten(&b, goes_on, text);
 }
 
 const char *job_show_text(const char *data, size_t len, char text[SHOWN_BYTES])
@@ -64,11 +62,7 @@ const char *job_show_text(const char *data, size_t len, char text[SHOWN_BYTES])
     size_t n = len > SHOWN_BYTES ? utf8_cut(data, SHOWN_BYTES) : len;
     utf8_json_string(&b, data, n);
     if (n < len) {
-        b.len--; // the closing quote: the text goes on
+        b.len--; // no closing quote
     }
-    shorten(&b, text);
-    if (n < len && strlen(text) + 4 < SHOWN_BYTES) {
-        strcat(text, "...");
-    }
-    return text;
+    return shorten(&b, n < len, text);
 }

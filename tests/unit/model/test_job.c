@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -363,7 +364,8 @@ static void ids_sort_by_time(void **state)
     (void)state;
     char a[37], b[37];
     job_new_id(a);
-    usleep(2000);
+    struct timespec pause = {.tv_nsec = 2000000};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
     job_new_id(b);
     assert_true(strcmp(a, b) < 0);
     assert_int_equal(a[14], '7');

@@ -1,0 +1,139 @@
+// The table of settings: defaults, every refusal, what the re-executed image gets.
+#include "base/fd.h"
+#include "conf/conf.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int load(const char *variable, struct conf *ret, struct conf_error *e)
+{
+    char *environment[] = {(char *)(uintptr_t) "PATH=/bin", (char *)(uintptr_t)variable, NULL};
+    *e = (struct conf_error){""};
+    return conf_load(ret, environment, e);
+}
+
+static void defaults_are_valid(void **state)
+{
+    (void)state;
+    struct conf c;
+    struct conf_error e;
+    char *none[] = {NULL};
+    assert_int_equal(conf_load(&c, none, &e), 0);
+    assert_true(conf_bool(&c, SETTING_RUNTIME_ENABLED));
+    assert_int_equal(c.number[SETTING_MAX_DISK_MB], 8192);
+    assert_int_equal(c.number[SETTING_TMPFS_WORKSPACE_MB], 64);
+    assert_string_equal(c.text[SETTING_HOSTNAME], "clouisle-sandbox");
+    assert_string_equal(c.text[SETTING_WORKSPACE_ROOT], "/var/lib/isle/data");
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        assert_non_null(setting_specs[i].name);
+        assert_non_null(setting_specs[i].help);
+        assert_false(c.given[i]);
+    }
+}
+
+static void takes(void **state)
+{
+    (void)state;
+    struct conf c;
+    struct conf_error e;
+    assert_int_equal(load("SANDBOX_MAX_DISK_MB=100", &c, &e), 0);
+    assert_int_equal(c.number[SETTING_MAX_DISK_MB], 100);
+    assert_int_equal(load("SANDBOX_RUNTIME_ENABLED=OFF", &c, &e), 0);
+    assert_false(conf_bool(&c, SETTING_RUNTIME_ENABLED));
+    assert_int_equal(load("SANDBOX_MAX_DISK_MB=", &c, &e), 0); // empty is unset
+    assert_int_equal(c.number[SETTING_MAX_DISK_MB], 8192);
+    assert_false(c.given[SETTING_MAX_DISK_MB]);
+    assert_int_equal(load("SANDBOX_FILESYSTEM_ISOLATION_ENABLED=1", &c, &e), 0);
+    assert_int_equal(load("SANDBOX_SOMETHING_LATER=x", &c, &e), 0);
+    assert_int_equal(load("SANDBOX_NETWORK_DEFAULT=none", &c, &e), 0);
+}
+
+static void refuses(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *variable, *text;
+    } cases[] = {
+        {"SANDBOX_MAX_DISK_MB=many", "SANDBOX_MAX_DISK_MB: many is not a whole number"},
+        {"SANDBOX_MAX_DISK_MB=1.5", "SANDBOX_MAX_DISK_MB: 1.5 is not a whole number"},
+        {"SANDBOX_MAX_DISK_MB= 1", "SANDBOX_MAX_DISK_MB:  1 is not a whole number"},
+        {"SANDBOX_MAX_DISK_MB=0x10", "SANDBOX_MAX_DISK_MB: 0x10 is not a whole number"},
+        {"SANDBOX_MAX_DISK_MB=-1", "SANDBOX_MAX_DISK_MB: -1 is below the minimum of 0 MB"},
+        {"SANDBOX_MAX_DISK_MB=102401",
+         "SANDBOX_MAX_DISK_MB: 102401 is above the maximum of 102400 MB"},
+        {"SANDBOX_MAX_DISK_MB=99999999999999999999",
+         "SANDBOX_MAX_DISK_MB: 99999999999999999999 is above the maximum of 102400 MB"},
+        {"SANDBOX_RUNTIME_ENABLED=perhaps",
+         "SANDBOX_RUNTIME_ENABLED: perhaps is neither true nor false"},
+        {"SANDBOX_HOSTNAME=a b",
+         "SANDBOX_HOSTNAME: a b is not a host name: letters, digits and - inside"},
+        {"SANDBOX_HOSTNAME=-a",
+         "SANDBOX_HOSTNAME: -a is not a host name: letters, digits and - inside"},
+        {"SANDBOX_RUNTIME_ROOT=runtime", "SANDBOX_RUNTIME_ROOT: runtime is not an absolute path"},
+        {"SANDBOX_RUNTIME_ROOT=\x1b[1m", "SANDBOX_RUNTIME_ROOT: ?[1m is not an absolute path"},
+        {"SANDBOX_NETWORK_DEFAULT=host",
+         "SANDBOX_NETWORK_DEFAULT: host is refused: this version gives jobs no network; the value "
+         "can be: none"},
+        {"SANDBOX_NETWORK_DEFAULT=no",
+         "SANDBOX_NETWORK_DEFAULT: no is refused: this version gives jobs no network; the value "
+         "can be: none"},
+        {"SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false",
+         "SANDBOX_FILESYSTEM_ISOLATION_ENABLED: false is refused: jobs without isolation are not "
+         "available; the value can be: true"},
+        {"SANDBOX_FILESYSTEM_ISOLATION_BINARY=bwrap",
+         "SANDBOX_FILESYSTEM_ISOLATION_BINARY: bwrap is refused: launching with Bubblewrap is not "
+         "available; unset it for isle's own launcher"},
+        {"SANDBOX_LEGACY_FALLBACK_ENABLED=true",
+         "SANDBOX_LEGACY_FALLBACK_ENABLED: true is refused: running a job without isolation after "
+         "a failure is not available; the value can be: false"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct conf c = {};
+        struct conf_error e;
+        assert_int_not_equal(load(cases[i].variable, &c, &e), 0);
+        assert_string_equal(e.text, cases[i].text);
+        assert_null(c.text[0]);
+    }
+}
+
+static void long_values_are_cut(void **state)
+{
+    (void)state;
+    char variable[5000] = "SANDBOX_HOSTNAME=";
+    memset(variable + strlen(variable), 'x', 4900);
+    struct conf c;
+    struct conf_error e;
+    assert_int_not_equal(load(variable, &c, &e), 0);
+    assert_non_null(strstr(e.text, "... is above the maximum of 63 characters"));
+}
+
+static void only_given_settings_travel(void **state)
+{
+    (void)state;
+    struct conf c;
+    struct conf_error e;
+    assert_int_equal(load("SANDBOX_HOSTNAME=box", &c, &e), 0);
+    char **environment = conf_environment(&c);
+    assert_non_null(environment);
+    assert_string_equal(environment[0], "SANDBOX_HOSTNAME=box");
+    assert_null(environment[1]); // PATH stays behind
+    conf_environment_free(environment);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_valid),
+        cmocka_unit_test(takes),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(long_values_are_cut),
+        cmocka_unit_test(only_given_settings_travel),
+    };
+    return cmocka_run_group_tests_name("conf", tests, NULL, NULL);
+}
