@@ -1,6 +1,10 @@
 #include "kernel/mount.h"
 
+#include "base/fd.h"
+
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 int mount_bind(int dir, const char *from, const char *to, uint64_t set, unsigned flags)
 {
@@ -14,6 +18,44 @@ int mount_bind(int dir, const char *from, const char *to, uint64_t set, unsigned
     }
     close(fd);
     return e;
+}
+
+static int set_number(int fs, const char *key, bool octal, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, octal ? "%llo" : "%llu", (unsigned long long)value);
+    return sys_result(syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, text, 0));
+}
+
+int mount_tmpfs_new(uint64_t size_bytes, uint64_t inodes, uint32_t mode, uint32_t uid)
+{
+    const struct {
+        const char *key;
+        bool octal;
+        uint64_t value;
+    } options[] = {{"size", false, size_bytes},
+                   {"nr_inodes", false, inodes},
+                   {"mode", true, mode},
+                   {"uid", false, uid},
+                   {"gid", false, uid}};
+    if (size_bytes == 0 || inodes == 0) {
+        return -EINVAL;
+    }
+    AUTO_CLOSE int fs = sys_result(syscall(SYS_fsopen, "tmpfs", FSOPEN_CLOEXEC));
+    if (fs < 0) {
+        return fs;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(options); i++) {
+        int e = set_number(fs, options[i].key, options[i].octal, options[i].value);
+        if (e) {
+            return e;
+        }
+    }
+    if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)) {
+        return -errno;
+    }
+    return sys_result(syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSYMFOLLOW));
 }
 
 int mount_pivot(void)

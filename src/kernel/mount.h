@@ -36,6 +36,10 @@ static inline int mount_set(int mount, uint64_t set, uint64_t clear, unsigned fl
 // A clone of `from` with more attributes, at `to` (below `dir` both). flags: AT_RECURSIVE.
 int mount_bind(int dir, const char *from, const char *to, uint64_t set, unsigned flags);
 
+// A tmpfs attached nowhere. 0 for size or inodes would mean unlimited and is refused (-EINVAL).
+// Descriptor or -errno.
+int mount_tmpfs_new(uint64_t size_bytes, uint64_t inodes, uint32_t mode, uint32_t uid);
+
 // The working folder, a mount point, becomes the root of this mount namespace; the old tree goes.
 int mount_pivot(void);
 

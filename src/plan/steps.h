@@ -30,11 +30,13 @@ enum plan_where {
       "while the uid still is the one that opened the files: later it is EACCES")                  \
     X(cgroup_namespace, ONE, PID1, "after joining, so that its root is the job's own group")       \
     X(fork, ONE, PID1, "pid 2 leaves while pid 1 may still give it a privileged start")            \
-    X(shim_capabilities, ONE, PID1, "the bounding set goes while there still is a right to cut it") \
+    X(shim_capabilities, ONE, PID1,                                                                \
+      "the bounding set goes while there still is a right to cut it")                              \
     X(shim_identity, ONE, PID1, "a uid of its own: neither the launcher nor the job can touch it") \
     X(shim_parent_death, ONE, PID1, "the change of uid has cleared it")                            \
     X(shim_no_new_privs, ONE, PID1, "before the shim's own filter, which needs it")                \
-    X(shim_exec, ONE, PID1, "a sealed program that was never dumpable replaces the launcher's copy") \
+    X(shim_exec, ONE, PID1,                                                                        \
+      "a sealed program that was never dumpable replaces the launcher's copy")                     \
     X(session, ONE, PID2, "no terminal, no process group, no report pipe of others")               \
     X(mount_tmp, ONE, PID2, "every mount target exists before anything of a user is mounted")      \
     X(mount_shm, ONE, PID2, "in the sandbox's own memory group, bounded")                          \
@@ -79,7 +81,7 @@ enum plan_step {
 #define PLAN_STEP_ENUM(id, phase, where, why) PLAN_STEP_##id,
     PLAN_STEPS(PLAN_STEP_ENUM)
 #undef PLAN_STEP_ENUM
-    PLAN_N_STEPS,
+        PLAN_N_STEPS,
     // Not a step: the sandbox failed after its launch.
     PLAN_STEP_end = PLAN_N_STEPS, // its shim died without a report
     PLAN_STEP_NAMES,

@@ -1,0 +1,24 @@
+// note.h: what the processes of a sandbox tell the launcher. Both programs are of one build.
+#ifndef ISLE_GUEST_NOTE_H
+#define ISLE_GUEST_NOTE_H
+
+#include <stdint.h>
+
+enum note_kind {
+    NOTE_PARKED = 1, // pid 2: phase one is done; the sender's credentials are its pid
+    NOTE_MAP,        // pid 2: write my id maps; answered by one byte, 0 when done
+    NOTE_ERROR,      // either: `step` failed with `error` (positive errno)
+    NOTE_REPORT,     // shim: pid 2 ended with `status`
+};
+
+struct note {
+    uint32_t kind;
+    uint32_t step;
+    int32_t error;
+    int32_t status;
+};
+
+// The report descriptor in pid 1, from its birth to its end.
+enum { NOTE_SHIM_FD = 3 };
+
+#endif

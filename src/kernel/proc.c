@@ -1,0 +1,26 @@
+#include "kernel/proc.h"
+
+#include "base/fd.h"
+#include "kernel/mount.h"
+
+const struct proc_mask proc_masks[] = {
+    {"acpi", true},           {"cmdline", false},    {"config.gz", false},   {"interrupts", false},
+    {"kallsyms", false},      {"kcore", false},      {"key-users", false},   {"keys", false},
+    {"latency_stats", false}, {"partitions", false}, {"sched_debug", false}, {"scsi", true},
+    {"timer_list", false},
+};
+const size_t proc_n_masks = ARRAY_LEN(proc_masks);
+
+int proc_new(void)
+{
+    AUTO_CLOSE int fs = sys_result(syscall(SYS_fsopen, "proc", FSOPEN_CLOEXEC));
+    if (fs < 0) {
+        return fs;
+    }
+    if (syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, "hidepid", "2", 0) ||
+        syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0)) {
+        return -errno;
+    }
+    return sys_result(syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC,
+                              MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC));
+}

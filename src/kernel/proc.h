@@ -1,0 +1,20 @@
+// proc.h: the /proc of a sandbox (proc(5)).
+#ifndef ISLE_KERNEL_PROC_H
+#define ISLE_KERNEL_PROC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// What a job must not read though it belongs to no process: facts about the host and its kernel.
+struct proc_mask {
+    const char *path; // below /proc
+    bool is_folder;
+};
+extern const struct proc_mask proc_masks[];
+extern const size_t proc_n_masks;
+
+// A new proc of this pid namespace, hidepid=2, read-write, attached nowhere. Descriptor or -errno.
+// EPERM: there is no fully visible proc in this mount namespace (mount_too_revealing()).
+int proc_new(void);
+
+#endif

@@ -1,0 +1,218 @@
+// begin.c: the launcher's own part of a launch.
+#include "base/fd.h"
+#include "base/msg.h"
+#include "kernel/sys.h"
+#include "launcher/launcher.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+// ---- phase one ------------------------------------------------------------------------------
+
+int step_slot(struct launch *c)
+{
+    struct launcher *l = c->l;
+    for (int i = 0; i < PLAN_MAX_SANDBOXES; i++) {
+        struct box *b = &l->box[i];
+        if (b->id) {
+            continue;
+        }
+        *b = (struct box){.pidfd = -1, .main_pidfd = -1, .sock = -1, .report = -1, .oom = -1};
+        b->id = ++l->last_id ? l->last_id : ++l->last_id; // never 0, also after 2^32
+        b->r = (struct plan_record){.id = b->id, .status = -1};
+        snprintf(b->group, sizeof b->group, "j%u", b->id);
+        memset(l->marks[i], 0, sizeof l->marks[i]);
+        c->box = b;
+        launcher_mark(c, PLAN_T_REQUEST);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+int step_groups(struct launch *c)
+{
+    int e = cgroup_make(&c->l->groups, c->box->group);
+    e = e ? e : cgroup_open_entrance(&c->l->groups, c->box->group, c->tasks, &c->v2);
+    launcher_mark(c, PLAN_T_GROUPS);
+    return e;
+}
+
+int step_channels(struct launch *c)
+{
+    int sock[2], report[2], one = 1;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock)) {
+        return -errno;
+    }
+    c->box->sock = sock[0];
+    c->child_sock = sock[1];
+    // the sender's pid comes with each note, as the kernel sees it
+    if (setsockopt(sock[0], SOL_SOCKET, SO_PASSCRED, &one, sizeof one) ||
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, report)) {
+        return -errno;
+    }
+    c->box->report = report[0];
+    c->child_report = report[1];
+    return 0;
+}
+
+int step_clone(struct launch *c)
+{
+    int pidfd = -1;
+    const uint64_t namespaces =
+        CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
+    struct clone_args a = {
+        .flags = namespaces | CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
+        .pidfd = (uintptr_t)&pidfd,
+        .exit_signal = SIGCHLD,
+        .cgroup = c->v2 >= 0 ? (unsigned)c->v2 : 0,
+    };
+    pid_t pid = sys_clone3(&a);
+    if (pid == 0) {
+        child_pid1(c);
+    }
+    if (pid < 0) {
+        return pid;
+    }
+    c->box->pidfd = pidfd;
+    c->box->r.shim_pid = pid;
+    launcher_mark(c, PLAN_T_CLONED);
+    return 0;
+}
+
+static void close_childs_ends(struct launch *c)
+{
+    for (int i = 0; i < SEAT_N_V1; i++) {
+        c->tasks[i] = fd_close(c->tasks[i]);
+    }
+    c->v2 = fd_close(c->v2);
+    c->child_sock = fd_close(c->child_sock);
+    c->child_report = fd_close(c->child_report);
+}
+
+struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint32_t *ret_step)
+{
+    struct launch c = {.l = l, .v2 = -1, .child_sock = -1, .child_report = -1};
+    for (int i = 0; i < SEAT_N_V1; i++) {
+        c.tasks[i] = -1;
+    }
+    int e = steps_run(&c, PLAN_PHASE_ONE, PLAN_IN_LAUNCHER, ret_step);
+    close_childs_ends(&c);
+    if (!e) {
+        c.box->r.tag = tag;
+        return c.box;
+    }
+    if (c.box) { // nothing lives in it: clone is the last step here
+        cgroup_remove(&l->groups, c.box->group);
+        fd_close(c.box->sock);
+        fd_close(c.box->report);
+        c.box->id = 0;
+    }
+    *ret_error = -e;
+    return NULL;
+}
+
+// ---- phase two ------------------------------------------------------------------------------
+
+int begin_check(const struct launcher *l, const struct plan_request *q)
+{
+    if (q->root != 0) { // one runtime root was given at start
+        return -ENOENT;
+    }
+    // A service may ask for more than the host's own rung, never for less.
+    if (q->rung == PLAN_RUNG_NONE && l->rung != PLAN_RUNG_NONE) {
+        return -EPERM;
+    }
+    for (int i = 0; i < PLAN_MAX_SANDBOXES; i++) {
+        if (l->box[i].id && l->box[i].started && l->box[i].uid == q->uid) {
+            return -EBUSY; // one running job per workspace
+        }
+    }
+    return 0;
+}
+
+int step_check(struct launch *c)
+{
+    int e = begin_check(c->l, &c->q);
+    if (!e && c->q.rung == PLAN_RUNG_AUTO) {
+        c->q.rung = c->l->rung;
+    }
+    return e;
+}
+
+static int add_mount(struct launch *c, int mount)
+{
+    if (mount < 0) {
+        return mount;
+    }
+    c->fds[c->n_fds++] = mount;
+    return 0;
+}
+
+int step_workspace(struct launch *c) { return add_mount(c, stock_workspace(c->l, &c->q)); }
+
+int step_session_tmp(struct launch *c)
+{
+    return c->q.tmp_folder ? add_mount(c, stock_tmp_folder(c->l, &c->q)) : 0;
+}
+
+int step_package_sets(struct launch *c)
+{
+    int e = 0;
+    for (uint32_t i = 0; i < c->q.n_sets && !e; i++) {
+        e = add_mount(c, stock_set(c->l, c->q.sets[i]));
+    }
+    return e;
+}
+
+int step_limits(struct launch *c)
+{
+    const struct plan_limits *l = &c->q.limits;
+    const struct cgroup_limits limits = {
+        .memory_bytes = l->memory_bytes,
+        .pids = (uint64_t)l->pids + 1, // the shim is one
+        .cpu_percent = l->cpu_percent,
+    };
+    int e = cgroup_limit(&c->l->groups, c->box->group, &limits);
+    if (e) {
+        return e;
+    }
+    int oom = cgroup_watch_oom(&c->l->groups, c->box->group);
+    if (oom < 0 && oom != -ENOENT) {
+        return oom;
+    }
+    c->box->oom = oom < 0 ? -1 : oom;
+    c->box->cpu_percent = l->cpu_percent;
+    return 0;
+}
+
+int step_order(struct launch *c)
+{
+    struct box *b = c->box;
+    int e = msg_send(b->sock, &c->q, sizeof c->q, c->fds, c->n_fds, MSG_DONTWAIT);
+    if (e) {
+        return e;
+    }
+    b->r.rung = c->q.rung;
+    b->uid = c->q.uid;
+    b->started = true;
+    box_begin_execution(c->l, b, c->q.limits.cpu_ns);
+    return 0;
+}
+
+void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds)
+{
+    struct launch c = {.l = l, .box = box, .q = *q, .n_fds = PLAN_N_START_FDS};
+    uint32_t step = 0;
+    memcpy(c.fds, fds, PLAN_N_START_FDS * sizeof *fds);
+    box->r.tag = q->tag;
+    int e = steps_run(&c, PLAN_PHASE_TWO, PLAN_IN_LAUNCHER, &step);
+    for (int i = PLAN_N_START_FDS; i < c.n_fds; i++) {
+        close(c.fds[i]); // the caller's descriptors stay the caller's
+    }
+    if (e) {
+        box->r.error = -e;
+        box->r.step = step;
+        box_kill(l, box);
+    }
+}

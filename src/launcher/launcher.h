@@ -1,0 +1,174 @@
+// launcher.h: isle-launcher, the only process that makes sandboxes. Inner root of the outer user
+// namespace, single-threaded, libc only, not dumpable, own mount namespace. It reads fixed-size
+// requests from the service, believes none of them, and answers fixed-size records (plan/plan.h).
+//
+//   main.c      start and loop            template.c  its own tree, the model of every job's root
+//   requests.c  table of operations       steps.c     the launch as a table, and its executor
+//   begin.c     launcher's part of a launch   phase_one.c, phase_two.c   the sandbox's own parts
+//   rung.c      the job's user namespace  stock.c     workspaces and package sets
+//   end.c       notes, limits, verdicts, end of a sandbox
+#ifndef ISLE_LAUNCHER_LAUNCHER_H
+#define ISLE_LAUNCHER_LAUNCHER_H
+
+#include "guest/note.h"
+#include "kernel/cgroup.h"
+#include "plan/args.h"
+#include "plan/plan.h"
+#include "plan/seat.h"
+#include "plan/steps.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+// One sandbox. Free when id is 0.
+struct box {
+    uint32_t id;
+    bool started;  // phase two has begun: `uid` is taken
+    bool executed; // PLAN_EXECUTED was sent
+    bool reported; // the shim told the status
+    bool gone;     // every process is reaped; only groups may be left
+    uint32_t uid;
+    char group[16];
+    int pidfd;              // of pid 1
+    int main_pidfd;         // of pid 2, from PARKED on
+    int sock;               // to pid 2; its end of file: execve has succeeded, or pid 2 is dead
+    int report;             // from pid 1
+    int oom;                // eventfd, or -1
+    uint64_t oom_until_ns;  // look at the counter again and again until then; 0: no need
+    uint64_t cpu_budget_ns; // of this execution; 0: none
+    uint64_t cpu_base_ns;   // used when this execution began
+    uint64_t cpu_look_ns;   // when to look next; 0: never
+    uint32_t cpu_percent;
+    uint64_t retry_ns;    // when to remove its groups again
+    struct plan_record r; // of its END
+};
+
+struct tmpfs {
+    int fd; // -1: free
+    bool attached;
+    uint32_t uid;
+};
+
+struct launcher {
+    struct seat_config config;
+    struct cgroup_tree groups;
+    int self_pidfd, proc, ws, cache; // cache -1: no package sets here
+    uint64_t ws_mount, cache_mount;  // mount ids
+    uint32_t cache_uid;
+    int landlock_abi;
+    uint32_t rung, downgrades;
+    uint32_t last_id;
+    unsigned n_cpus;
+    uint64_t (*marks)[PLAN_N_MARKS]; // per box; shared with its children until they execute
+    struct box box[PLAN_MAX_SANDBOXES];
+    struct tmpfs tmpfs[PLAN_MAX_TMPFS];
+    int set[PLAN_MAX_SETS]; // O_PATH, or -1
+};
+
+// What pid 2 gets with the order, after the PLAN_N_START_FDS: the workspace's mount, /tmp's if the
+// request says tmp_folder, the sets' mounts.
+enum { ORDER_MAX_FDS = PLAN_N_START_FDS + 2 + PLAN_SETS_PER_JOB };
+
+// One launch on its way through the steps. Each process of it has its own copy.
+struct launch {
+    struct launcher *l;
+    struct box *box;
+    struct plan_request q; // from phase two on; the rung is resolved
+    // the launcher's
+    int tasks[SEAT_N_V1], v2, child_sock, child_report;
+    // in the launcher: what is sent; in pid 2: what was received. -1: not there
+    int fds[ORDER_MAX_FDS];
+    int n_fds;
+    // pid 2's
+    char **argv, **env, *cwd;
+};
+
+// Descriptors of the sandbox's processes before they execute.
+enum child_fd {
+    CHILD_REPORT = NOTE_SHIM_FD, // pid 1's; the job's frame socket takes its number later
+    CHILD_SOCK,                  // pid 2's
+    CHILD_SHIM,
+    CHILD_PIDFD, // of the launcher
+    CHILD_TASKS,
+    CHILD_PROC = CHILD_TASKS + SEAT_N_V1, // detached, read-write
+    CHILD_LANDLOCK,
+    CHILD_END,
+};
+
+#define LAUNCHER_JAIL "/jail" // the template, in the launcher's tree
+#define LAUNCHER_MASK "/mask" // what covers files of /proc
+
+void launcher_mark(const struct launch *c, enum plan_mark mark);
+
+// template.c: builds the launcher's tree from the working directory (seat.h) and makes it the root.
+// 0, or -errno with what failed.
+int template_build(const struct seat_config *config, const char **ret_what);
+
+// steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
+int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
+// Every step's function: in the process that PLAN_STEPS names. 0 or -errno.
+#define STEP_DECLARE(id, phase, where, why) int step_##id(struct launch *c);
+PLAN_STEPS(STEP_DECLARE)
+#undef STEP_DECLARE
+
+// phase_one.c: what the sandbox's processes do from birth on.
+_Noreturn void child_pid1(struct launch *c);
+_Noreturn void child_pid2(struct launch *c);
+int child_parent_death(void);
+
+// rung.c
+// In pid 2 (or a probe), inner root, single-threaded: becomes `uid` (1000 in its own namespace; in
+// rung none `uid` as it is). proc: a read-write proc; sock: for NOTE_MAP. 0 or -errno.
+int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock);
+// The launcher's answer to NOTE_MAP.
+void rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid);
+// The first rung that works on this host.
+uint32_t rung_find(struct launcher *l);
+// Tests: makes the rungs in the mask fail. 0 or -errno.
+int rung_refuse(uint32_t mask);
+
+// begin.c
+// Phase one. NULL and *ret_error (positive), *ret_step on failure.
+struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint32_t *ret_step);
+// Phase two in `box`. On failure the box is on its way to an END record with the error.
+void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds);
+// Would this START be refused by this host? 0 or -errno.
+int begin_check(const struct launcher *l, const struct plan_request *q);
+
+// stock.c
+// A mount of the request's workspace (or of its /tmp folder), owner checked. Descriptor or -errno.
+int stock_workspace(struct launcher *l, const struct plan_request *q);
+int stock_tmp_folder(struct launcher *l, const struct plan_request *q);
+int stock_set(struct launcher *l, uint32_t number);
+// Numbers or -errno; *ret_fd is lent.
+int stock_tmpfs_add(struct launcher *l, const struct plan_request *q, int *ret_fd);
+int stock_tmpfs_drop(struct launcher *l, uint32_t number);
+int stock_set_add(struct launcher *l, int fd);
+int stock_set_drop(struct launcher *l, uint32_t number);
+void stock_init(struct launcher *l);
+
+// end.c
+void box_kill(const struct launcher *l, struct box *b);
+int box_signal(const struct launcher *l, const struct box *b, int sig);
+void box_figures(const struct launcher *l, const struct box *b, struct plan_record *r);
+void box_begin_execution(const struct launcher *l, struct box *b, uint64_t cpu_ns);
+// Reads what the sandbox's processes said.
+void box_notes(struct launcher *l, struct box *b);
+// Looks whether it is over; then END is sent and the box is free.
+void box_end(struct launcher *l, struct box *b);
+// What is due by the clock. Returns when to come again (UINT64_MAX: never).
+uint64_t box_tick(struct launcher *l, struct box *b, uint64_t now_ns);
+void box_oom_event(struct box *b);
+struct box *box_find(struct launcher *l, uint32_t id);
+
+// requests.c
+// Reads one request and answers. False: the service is gone.
+bool request_serve(struct launcher *l);
+// Sends a record, bounded: a service that does not read for some seconds is as good as gone.
+void request_answer(struct launcher *l, const struct plan_record *r, const int *fds, int n);
+
+// main.c: ends every sandbox, removes groups and one-shot folders, exits.
+_Noreturn void launcher_shut_down(struct launcher *l);
+
+#endif

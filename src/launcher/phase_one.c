@@ -1,0 +1,275 @@
+// phase_one.c: the sandbox's own part of phase one. Runs in pid 1 and pid 2 of the new namespaces,
+// as inner root of the outer user namespace, in a copy of the launcher's memory; single-threaded,
+// so libc may be called, but nothing here allocates.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/msg.h"
+#include "kernel/caps.h"
+#include "kernel/landlock.h"
+#include "kernel/mount.h"
+#include "kernel/net.h"
+#include "kernel/proc.h"
+#include "kernel/sys.h"
+#include "launcher/launcher.h"
+
+#include <grp.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+
+void launcher_mark(const struct launch *c, enum plan_mark mark)
+{
+    c->l->marks[c->box - c->l->box][mark] = clock_now_ns();
+}
+
+static _Noreturn void child_fail(int fd, uint32_t step, int error)
+{
+    struct note n = {.kind = NOTE_ERROR, .step = step, .error = -error};
+    msg_send(fd, &n, sizeof n, NULL, 0, MSG_DONTWAIT);
+    _exit(125);
+}
+
+_Noreturn void child_pid1(struct launch *c)
+{
+    uint32_t step = 0;
+    int e = steps_run(c, PLAN_PHASE_ONE, PLAN_IN_PID1, &step);
+    child_fail(CHILD_REPORT, step, e); // success does not come back from shim_exec
+}
+
+_Noreturn void child_pid2(struct launch *c)
+{
+    uint32_t step = 0;
+    int e = steps_run(c, PLAN_PHASE_ONE, PLAN_IN_PID2, &step);
+    e = e ? e : steps_run(c, PLAN_PHASE_TWO, PLAN_IN_PID2, &step);
+    child_fail(CHILD_SOCK, step, e); // success does not come back from exec
+}
+
+// ---- pid 1 ----------------------------------------------------------------------------------
+
+int step_pid1_descriptors(struct launch *c)
+{
+    int want[CHILD_PROC - CHILD_REPORT] = {c->child_report, c->child_sock, SEAT_SHIM,
+                                           c->l->self_pidfd};
+    memcpy(&want[CHILD_TASKS - CHILD_REPORT], c->tasks, sizeof c->tasks);
+    // in two moves: sources and targets overlap
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        want[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(want); i++) {
+        int to = CHILD_REPORT + (int)i;
+        int flags = to == CHILD_REPORT ? 0 : O_CLOEXEC; // the shim inherits the report
+        if (want[i] >= 0 ? dup3(want[i], to, flags) < 0 : (close(to), to < CHILD_TASKS)) {
+            return -EBADF;
+        }
+    }
+    return sys_close_from(CHILD_PROC);
+}
+
+int child_parent_death(void)
+{
+    struct pollfd p = {.fd = CHILD_PIDFD, .events = POLLIN};
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)) {
+        return -errno;
+    }
+    // had it died before that? getppid() is 0 in a new pid namespace and cannot tell
+    return poll(&p, 1, 0) == 0 ? 0 : -ESRCH;
+}
+
+int step_pid1_parent_death(struct launch *c)
+{
+    (void)c;
+    return child_parent_death();
+}
+
+int step_join_groups(struct launch *c)
+{
+    for (int i = 0; i < SEAT_N_V1; i++) {
+        // "0" is the writer: a thread group of one
+        if (c->tasks[i] >= 0 && write(CHILD_TASKS + i, "0", 1) != 1) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+int step_cgroup_namespace(struct launch *c)
+{
+    (void)c;
+    return unshare(CLONE_NEWCGROUP) ? -errno : 0;
+}
+
+int step_fork(struct launch *c)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        child_pid2(c);
+    }
+    return pid < 0 ? -errno : 0;
+}
+
+int step_shim_capabilities(struct launch *c)
+{
+    (void)c;
+    int e = caps_bound(0);
+    return e ? e : caps_lock();
+}
+
+int step_shim_identity(struct launch *c)
+{
+    uint32_t uid = PLAN_UID_SLOT_0 + (uint32_t)(c->box - c->l->box);
+    if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
+        return -errno;
+    }
+    return caps_set(0); // NO_SETUID_FIXUP has kept them over the change
+}
+
+int step_shim_parent_death(struct launch *c)
+{
+    (void)c;
+    return child_parent_death();
+}
+
+int step_shim_no_new_privs(struct launch *c)
+{
+    (void)c;
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ? -errno : 0;
+}
+
+int step_shim_exec(struct launch *c)
+{
+    (void)c;
+    char name[] = "shim";
+    char *argv[] = {name, NULL}, *env[] = {NULL};
+    return sys_exec_fd(CHILD_SHIM, argv, env);
+}
+
+// ---- pid 2 ----------------------------------------------------------------------------------
+
+int step_session(struct launch *c)
+{
+    (void)c;
+    close(CHILD_REPORT); // pid 1's alone
+    return setsid() < 0 ? -errno : 0;
+}
+
+static int mount_tmpfs(const char *path, const char *options)
+{
+    return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) ? -errno : 0;
+}
+
+int step_mount_tmp(struct launch *c)
+{
+    (void)c;
+    if (chdir(LAUNCHER_JAIL)) { // our copy of the template
+        return -errno;
+    }
+    return mount_tmpfs("tmp", "size=1m,nr_inodes=64,mode=1777"); // its real size comes with the job
+}
+
+int step_mount_shm(struct launch *c)
+{
+    (void)c;
+    return mount_tmpfs("dev/shm", "size=64m,nr_inodes=4096,mode=1777");
+}
+
+int step_mount_proc(struct launch *c)
+{
+    (void)c;
+    // The original stays read-write and detached: for id maps and namespace limits later. The job
+    // sees a read-only clone.
+    AUTO_CLOSE int proc = proc_new();
+    if (proc < 0) {
+        return proc;
+    }
+    AUTO_CLOSE int clone = mount_clone(proc, "", AT_EMPTY_PATH);
+    int e = clone < 0 ? clone : mount_set(clone, MOUNT_ATTR_RDONLY, 0, 0);
+    e = e ? e : mount_attach(clone, AT_FDCWD, "proc");
+    if (!e && dup3(proc, CHILD_PROC, O_CLOEXEC) < 0) {
+        e = -errno;
+    }
+    return e;
+}
+
+int step_mask_proc(struct launch *c)
+{
+    (void)c;
+    char path[48];
+    for (size_t i = 0; i < proc_n_masks; i++) {
+        // Both ends are ours and nobody else is here yet: the plain call by path is safe, and
+        // cheaper than two by descriptor.
+        snprintf(path, sizeof path, "proc/%s", proc_masks[i].path);
+        if (mount(proc_masks[i].is_folder ? LAUNCHER_MASK "/folder" : LAUNCHER_MASK "/empty", path,
+                  NULL, MS_BIND, NULL) &&
+            errno != ENOENT) {
+            return -errno;
+        }
+    }
+    // the same for all jobs of a host otherwise
+    if (mount(LAUNCHER_MASK "/boot_id", "proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) &&
+        errno != ENOENT) {
+        return -errno;
+    }
+    return 0;
+}
+
+int step_pivot_root(struct launch *c)
+{
+    (void)c;
+    return mount_pivot();
+}
+
+int step_loopback(struct launch *c)
+{
+    (void)c;
+    return net_loopback_up();
+}
+
+int step_hostname(struct launch *c)
+{
+    const char *name = c->l->config.hostname;
+    return sethostname(name, strlen(name)) ? -errno : 0;
+}
+
+int step_oom_score(struct launch *c)
+{
+    (void)c;
+    return fd_write_at(CHILD_PROC, "self/oom_score_adj", "500");
+}
+
+int step_landlock_rules(struct launch *c)
+{
+    static const struct {
+        const char *path;
+        uint64_t access;
+    } rules[] = {
+        {"/", LANDLOCK_LIST},           {"/usr", LANDLOCK_RUN},
+        {"/etc", LANDLOCK_READ},        {"/proc", LANDLOCK_READ},
+        {"/packages", LANDLOCK_RUN},    {"/dev/shm", LANDLOCK_ALL},
+        {"/tmp", LANDLOCK_ALL},         {"/dev/null", LANDLOCK_NODE},
+        {"/dev/zero", LANDLOCK_NODE},   {"/dev/full", LANDLOCK_NODE},
+        {"/dev/random", LANDLOCK_NODE}, {"/dev/urandom", LANDLOCK_NODE},
+    };
+    int abi = c->l->landlock_abi;
+    if (abi == 0) {
+        return 0; // a downgrade that READY told
+    }
+    AUTO_CLOSE int ruleset = landlock_new(abi);
+    int e = ruleset < 0 ? ruleset : 0;
+    for (size_t i = 0; i < ARRAY_LEN(rules) && !e; i++) {
+        e = landlock_allow(ruleset, abi, rules[i].path, rules[i].access);
+    }
+    if (!e && dup3(ruleset, CHILD_LANDLOCK, O_CLOEXEC) < 0) {
+        e = -errno;
+    }
+    return e;
+}
+
+int step_park(struct launch *c)
+{
+    struct note n = {.kind = NOTE_PARKED};
+    launcher_mark(c, PLAN_T_PARKED);
+    return msg_send(CHILD_SOCK, &n, sizeof n, NULL, 0, 0);
+}

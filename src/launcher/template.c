@@ -1,0 +1,230 @@
+// template.c: the launcher's own tree, and in it the model of every job's root: all of it but what
+// each job must have of its own (/proc, /tmp, /dev/shm, /workspace, /packages/N). A sandbox's mount
+// namespace is a copy of the launcher's, so that what is made here costs a job nothing.
+#include "base/fd.h"
+#include "kernel/mount.h"
+#include "launcher/launcher.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// The working directory at first has what host root made (seat.h); below `new` grows the tree.
+
+static const uint64_t read_only = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+static const uint64_t inert =
+    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
+
+static const struct {
+    const char *path;
+    mode_t mode;
+} folders[] = {
+    {"new/proc", 0755}, {"new/ws", 0700},          {"new/cache", 0700}, {"new/t", 0700},
+    {"new/mask", 0755}, {"new/mask/folder", 0555}, {"new/jail", 0755},
+};
+
+static const struct {
+    const char *path;
+    mode_t mode;
+} jail_folders[] = {
+    {"new/jail/usr", 0755},        {"new/jail/etc", 0755},        {"new/jail/dev", 0755},
+    {"new/jail/proc", 0755},       {"new/jail/tmp", 0755},        {"new/jail/workspace", 0755},
+    {"new/jail/packages", 0755},   {"new/jail/packages/0", 0755}, {"new/jail/packages/1", 0755},
+    {"new/jail/packages/2", 0755}, {"new/jail/packages/3", 0755}, {"new/jail/packages/4", 0755},
+    {"new/jail/packages/5", 0755}, {"new/jail/packages/6", 0755}, {"new/jail/packages/7", 0755},
+};
+
+static const struct {
+    const char *to, *path;
+} links[] = {
+    {"usr/bin", "new/jail/bin"},
+    {"usr/sbin", "new/jail/sbin"},
+    {"usr/lib", "new/jail/lib"},
+    {"usr/lib64", "new/jail/lib64"},
+    {"/dev/shm/code", "new/jail/code"},        // snippets: made there by the guest
+    {"/proc/self/fd/3", "new/jail/script.sh"}, // shell scripts: a sealed memfd
+    {"/usr/share/zoneinfo/Etc/UTC", "new/jail/etc/localtime"},
+    {"../usr/lib/os-release", "new/jail/etc/os-release"},
+    {"../proc/self/mounts", "new/jail/etc/mtab"},
+};
+
+// "%s" is the host name.
+static const struct {
+    const char *path, *text;
+} texts[] = {
+    {"new/jail/etc/passwd", "root:x:0:0:root:/:/usr/sbin/nologin\n"
+                            "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+                            "sandbox:x:1000:1000:sandbox:/workspace:/bin/bash\n"},
+    {"new/jail/etc/group", "root:x:0:\nnogroup:x:65534:\nsandbox:x:1000:\n"},
+    {"new/jail/etc/nsswitch.conf",
+     "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
+    {"new/jail/etc/hosts", "127.0.0.1 localhost %s\n::1 localhost ip6-localhost %s\n"},
+    {"new/jail/etc/hostname", "%s\n"},
+    {"new/jail/etc/timezone", "Etc/UTC\n"},
+    {"new/jail/etc/profile", "# isle makes the whole environment of a job\n"},
+    {"new/mask/empty", ""},
+    {"new/mask/boot_id", "00000000-0000-4000-8000-000000000000\n"},
+};
+
+// Of the runtime root, where it has them: files are copied (a mount costs every job), trees bound.
+static const char *const copies[] = {"ld.so.cache", "matplotlibrc", "mime.types",
+                                     "services",    "protocols",    "magic"};
+static const char *const trees[] = {"ssl", "alternatives", "fonts"};
+
+static int make_text(const char *path, const char *format, const char *hostname)
+{
+    char text[512];
+    size_t len = 0;
+    for (const char *p = format; *p && len < sizeof text - SEAT_HOSTNAME_MAX; p++) {
+        if (p[0] == '%' && p[1] == 's') {
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s", hostname);
+            p++;
+        } else {
+            text[len++] = *p;
+        }
+    }
+    AUTO_CLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+    return fd < 0 ? -errno : fd_write_all(fd, text, len);
+}
+
+static int copy_file(const char *name)
+{
+    char from[64], to[64], data[4096];
+    snprintf(from, sizeof from, "rt/etc/%s", name);
+    snprintf(to, sizeof to, "new/jail/etc/%s", name);
+    AUTO_CLOSE int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (in < 0) {
+        return errno == ENOENT ? 0 : -errno;
+    }
+    AUTO_CLOSE int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
+    if (out < 0) {
+        return -errno;
+    }
+    for (;;) {
+        ssize_t n = fd_read_full(in, data, sizeof data);
+        if (n <= 0) {
+            return (int)n;
+        }
+        int e = fd_write_all(out, data, (size_t)n);
+        if (e) {
+            return e;
+        }
+    }
+}
+
+static int bind_tree(const char *name)
+{
+    char from[64], to[64];
+    struct stat st;
+    snprintf(from, sizeof from, "rt/etc/%s", name);
+    snprintf(to, sizeof to, "new/jail/etc/%s", name);
+    if (lstat(from, &st) || !S_ISDIR(st.st_mode)) {
+        return 0; // this root has none
+    }
+    if (mkdir(to, 0755)) {
+        return -errno;
+    }
+    return mount_bind(AT_FDCWD, from, to, read_only, AT_RECURSIVE);
+}
+
+static int new_tmpfs(const char *path, const char *options)
+{
+    return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) ? -errno : 0;
+}
+
+static int make_own_tree(const char **ret_what)
+{
+    *ret_what = "new (tmpfs)";
+    int e = new_tmpfs("new", "size=64k,nr_inodes=1024,mode=755");
+    for (size_t i = 0; i < ARRAY_LEN(folders) && !e; i++) {
+        *ret_what = folders[i].path;
+        e = mkdir(folders[i].path, folders[i].mode) ? -errno : 0;
+    }
+    const struct {
+        const char *from, *to;
+        uint64_t set;
+        bool optional;
+    } binds[] = {
+        // fully visible: it is what allows a job's own (mount_too_revealing())
+        {"proc", "new/proc", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false},
+        {"ws", "new/ws", inert, false},
+        {"cache", "new/cache", inert, true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(binds) && !e; i++) {
+        *ret_what = binds[i].from;
+        e = mount_bind(AT_FDCWD, binds[i].from, binds[i].to, binds[i].set, 0);
+        e = e == -ENOENT && binds[i].optional ? 0 : e;
+    }
+    return e;
+}
+
+static int make_jail_files(const struct seat_config *config, const char **ret_what)
+{
+    int e = 0;
+    for (size_t i = 0; i < ARRAY_LEN(jail_folders) && !e; i++) {
+        *ret_what = jail_folders[i].path;
+        e = mkdir(jail_folders[i].path, jail_folders[i].mode) ? -errno : 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(links) && !e; i++) {
+        *ret_what = links[i].path;
+        e = symlink(links[i].to, links[i].path) ? -errno : 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(texts) && !e; i++) {
+        *ret_what = texts[i].path;
+        e = make_text(texts[i].path, texts[i].text, config->hostname);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(copies) && !e; i++) {
+        *ret_what = copies[i];
+        e = copy_file(copies[i]);
+    }
+    return e;
+}
+
+static int make_jail(const struct seat_config *config, const char **ret_what)
+{
+    *ret_what = "jail (tmpfs)";
+    int e = new_tmpfs("new/jail", "size=2m,nr_inodes=256,mode=755");
+    e = e ? e : make_jail_files(config, ret_what);
+    for (size_t i = 0; i < ARRAY_LEN(trees) && !e; i++) {
+        *ret_what = trees[i];
+        e = bind_tree(trees[i]);
+    }
+    const struct {
+        const char *from, *to;
+        uint64_t set;
+        unsigned flags;
+    } binds[] = {
+        {"rt/usr", "new/jail/usr", read_only, AT_RECURSIVE},
+        {"guest", "new/jail/usr/lib/isle", read_only, 0},
+        // device nodes: not NODEV
+        {"dev", "new/jail/dev", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(binds) && !e; i++) {
+        *ret_what = binds[i].to;
+        e = mount_bind(AT_FDCWD, binds[i].from, binds[i].to, binds[i].set, binds[i].flags);
+    }
+    if (e) {
+        return e;
+    }
+    *ret_what = "jail (read-only)";
+    AUTO_CLOSE int jail = open("new/jail", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return jail < 0 ? -errno : mount_set(jail, read_only, 0, 0);
+}
+
+int template_build(const struct seat_config *config, const char **ret_what)
+{
+    *ret_what = "unshare";
+    if (unshare(CLONE_NEWNS)) {
+        return -errno;
+    }
+    *ret_what = "private mounts";
+    int e = mount_make_private();
+    e = e ? e : make_own_tree(ret_what);
+    e = e ? e : make_jail(config, ret_what);
+    if (e) {
+        return e;
+    }
+    *ret_what = "pivot_root";
+    return chdir("new") ? -errno : mount_pivot();
+}
