@@ -238,7 +238,10 @@ static int try_number(struct start *s, uint32_t k)
         return e == -ERANGE ? e : 0;
     }
     snprintf(name, sizeof name, "%u", k);
-    if (clean_instance(&s->groups, s->run_dir, k) || clean_folder(s->data_dir, k)) {
+    // Groups are removed whatever the lock file says: they show somebody alive whose lock file was
+    // taken away (a cleaner of /run), or who uses another folder for locks.
+    if (clean_instance(&s->groups, s->run_dir, k) || groups_remove(&s->groups, k) ||
+        clean_folder(s->data_dir, k)) {
         return 0;
     }
     // somebody else's folder of that name

@@ -154,7 +154,7 @@ int main(int argc, char **argv)
         return service_main(argc, argv);
     }
     struct start_config c = {.data_dir = "/tmp/isle-probe/data",
-                             .run_dir = "/tmp/isle-probe/run",
+                             .run_dir = "/run/isle",
                              .runtime_root = "/var/lib/isle/runtime/current",
                              .guest_dir = "/usr/lib/isle",
                              .libexec_dir = "/usr/libexec/isle",
