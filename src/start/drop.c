@@ -1,4 +1,5 @@
 // The service gives away what it does not need, and tries whether it can have it back.
+#include "base/clock.h"
 #include "kernel/caps.h"
 #include "kernel/seccomp.h"
 #include "plan/plan.h"
@@ -156,5 +157,6 @@ int inner_undo(struct start *s)
     } else if (!mount("tmpfs", "/", "tmpfs", 0, NULL)) {
         undone = "mount";
     }
+    s->record.marks_ns[START_T_DROPPED] = clock_now_ns();
     return undone ? start_fail(s, 0, "the drop could be undone: %s", undone) : 0;
 }

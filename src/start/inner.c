@@ -90,6 +90,16 @@ static int exec_launcher(struct start *s, int sock, int self, int config)
     return sys_exec_fd(SEAT_FD_END, argv, env);
 }
 
+// What the launcher got, the service needs no longer: groups, programs. It keeps the lock.
+static void forget_launchers(struct start *s)
+{
+    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+        if (i != INNER_LOCK - INNER_RECORD && i != INNER_FRONT - INNER_RECORD) {
+            s->fd[i] = fd_close(s->fd[i]);
+        }
+    }
+}
+
 int inner_launcher(struct start *s)
 {
     int pair[2];
@@ -112,22 +122,13 @@ int inner_launcher(struct start *s)
     if (pid < 0) {
         return start_fail(s, -errno, "launcher process");
     }
+    forget_launchers(s);
     s->seat->launcher_pid = pid;
     s->seat->launcher_pidfd = sys_pidfd_open(pid);
     if (s->seat->launcher_pidfd < 0) {
         return start_fail(s, s->seat->launcher_pidfd, "launcher process");
     }
     return 0;
-}
-
-// What the launcher got, the service needs no longer: groups, programs. It keeps the lock.
-static void forget_launchers(struct start *s)
-{
-    for (unsigned i = 0; i < INNER_N_FDS; i++) {
-        if (i != INNER_LOCK - INNER_RECORD && i != INNER_FRONT - INNER_RECORD) {
-            s->fd[i] = fd_close(s->fd[i]);
-        }
-    }
 }
 
 int inner_ready(struct start *s)
@@ -157,7 +158,6 @@ int inner_ready(struct start *s)
     seat->rung = r.rung;
     seat->downgrades = r.downgrades;
     seat->landlock_abi = r.landlock_abi;
-    forget_launchers(s);
     s->record.marks_ns[START_T_READY] = clock_now_ns();
     return 0;
 }
@@ -185,7 +185,6 @@ int inner_shed(struct start *s)
 int inner_serving(struct start *s)
 {
     struct start_note note = {.what = START_NOTE_SERVING};
-    s->record.marks_ns[START_T_DROPPED] = clock_now_ns();
     if (send(INNER_FRONT, &note, sizeof note, MSG_NOSIGNAL) != sizeof note) {
         return start_fail(s, -errno, "the front is gone");
     }

@@ -49,8 +49,8 @@ enum start_mark {
     START_T_MOUNTS,  // private mounts made
     START_T_MAPPED,  // outer user namespace entered, maps written
     START_T_IMAGE,   // re-executed
-    START_T_READY,   // launcher answered
     START_T_DROPPED,
+    START_T_READY, // launcher answered
     START_N_MARKS,
 };
 

@@ -48,18 +48,19 @@ const struct start_step start_steps[] = {
      "Nothing is started before it is proven that host root is gone."},
     {"launcher", START_INNER, inner_launcher,
      "Forked while this process is still inner root, and has the same tree to part from."},
-    {"ready", START_INNER, inner_ready,
-     "The launcher opens the workspace root in its own mount namespace: ours could not be used for "
-     "a job's mount."},
     {"tree", START_INNER, inner_shed,
-     "The launcher has its own copy by now; the service keeps a proc that hides others, and five "
-     "devices."},
+     "In a mount namespace of its own, so that the launcher's is not touched; the service keeps a "
+     "proc that hides others, and five devices."},
     {"drop", START_INNER, inner_drop,
      "Another uid than the launcher's and three file capabilities: what a parser of strangers' "
      "bytes may hold at most."},
     {"filter", START_INNER, inner_filter,
      "Last of the locks, as it forbids the calls that made the others."},
     {"undo", START_INNER, inner_undo, "A drop that can be undone is none: tried, not believed."},
+    {"ready", START_INNER, inner_ready,
+     "Waited for last, as the launcher prepares itself meanwhile; it opens the workspace root in "
+     "its "
+     "own mount namespace, where alone a job's mount can be made of it."},
     {"serving", START_INNER, inner_serving,
      "The front hears of success or of the step that failed."},
     {"service", START_FRONT, front_serving,

@@ -35,8 +35,8 @@ static void add_status(struct buf *out, const char *key)
 
 static void add_moments(struct buf *out, const struct seat *seat)
 {
-    static const char *const names[START_N_MARKS] = {"begin",  "claimed", "cloned", "mounts",
-                                                     "mapped", "image",   "ready",  "dropped"};
+    static const char *const names[START_N_MARKS] = {"begin",  "claimed", "cloned",  "mounts",
+                                                     "mapped", "image",   "dropped", "ready"};
     for (int i = 1; i < START_N_MARKS; i++) {
         buf_printf(out, "t_%s %.2f\n", names[i],
                    (double)(seat->marks_ns[i] - seat->marks_ns[0]) / 1e6);

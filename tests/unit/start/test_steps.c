@@ -54,10 +54,11 @@ static void test_order(void **state)
         {"re-exec", "self-check"},  //
         {"self-check", "launcher"}, // nothing starts unproven
         {"launcher", "ready"},      //
-        {"ready", "tree"},          // launcher has its own copy of the tree
+        {"launcher", "tree"},       // forked with the tree, before the service sheds it
         {"tree", "drop"},           // mounting needs inner root
         {"drop", "filter"},         // the filter forbids what the drop calls, needs no_new_privs
         {"filter", "undo"},         // everything locked is tried
+        {"ready", "serving"},       //
         {"undo", "serving"},        // no job before the proof
         {"serving", "service"},     //
     };
