@@ -1,0 +1,171 @@
+// Counting a tree, and what the counting decides.
+#include "place.h"
+
+#include "workspace/disk.h"
+#include "workspace/walk.h"
+
+static void fill(int dir, const char *name, size_t len)
+{
+    char *data = malloc(len);
+    memset(data, 'x', len);
+    place_write(dir, name, data, len);
+    free(data);
+}
+
+static void count(struct place *p, uint64_t step, struct walk *ret)
+{
+    int e = walk_begin(ret, p->ws);
+    while (!e && (e = walk_step(ret, step)) == 0) {
+    }
+    assert_int_equal(e, 1);
+}
+
+static void any_step_gives_the_same_figures(void **state)
+{
+    struct place *p = *state;
+    char name[64];
+    for (int i = 0; i < 300; i++) { // more than one listing of getdents
+        snprintf(name, sizeof name, "a-rather-long-name-for-a-file-%d", i);
+        fill(p->ws, name, 100);
+    }
+    assert_int_equal(mkdirat(p->ws, "d", 0700), 0);
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "d/sub%d", i);
+        assert_int_equal(mkdirat(p->ws, name, 0700), 0);
+        snprintf(name, sizeof name, "d/sub%d/file", i);
+        fill(p->ws, name, 5000);
+    }
+    assert_int_equal(symlinkat("/usr", p->ws, "link"), 0);
+    struct walk whole;
+    count(p, UINT64_MAX / 2, &whole);
+    assert_int_equal(whole.entries, 300 + 1 + 20 + 20 + 1);
+    assert_true(whole.bytes >= 300 * 4096 + 20 * 8192 && whole.bytes < 3000000);
+    assert_false(whole.blind);
+    const uint64_t steps[] = {1, 7, 100};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct walk w;
+        count(p, steps[i], &w);
+        assert_int_equal(w.entries, whole.entries);
+        assert_int_equal(w.bytes, whole.bytes);
+    }
+}
+
+static void hard_links_and_holes_are_not_counted_twice(void **state)
+{
+    struct place *p = *state;
+    struct walk w;
+    fill(p->ws, "big", 1 << 20);
+    for (int i = 0; i < 9; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "link%d", i);
+        assert_int_equal(linkat(p->ws, "big", p->ws, name, 0), 0);
+    }
+    AUTO_CLOSE int sparse = openat(p->ws, "sparse", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(sparse, (off_t)1 << 40), 0);
+    count(p, 1000, &w);
+    assert_true(w.bytes >= (1 << 20) - 10 && w.bytes < (1 << 20) + 65536);
+}
+
+static void a_tree_that_is_too_deep_is_said_to_be_unseen(void **state)
+{
+    struct place *p = *state;
+    int at = dup(p->ws);
+    for (int i = 0; i < WALK_MAX_DEPTH + 20; i++) {
+        assert_int_equal(mkdirat(at, "d", 0700), 0);
+        int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    close(at);
+    struct walk w;
+    count(p, 1000, &w);
+    assert_true(w.blind);
+    assert_int_equal(w.entries, WALK_MAX_DEPTH);
+}
+
+static void a_walk_can_be_given_up(void **state)
+{
+    struct place *p = *state;
+    struct walk w = {0};
+    walk_end(&w);
+    assert_int_equal(walk_begin(&w, p->ws), 0);
+    walk_end(&w);
+    walk_end(&w);
+}
+
+static int look_until(struct disk *d)
+{
+    for (int i = 0; i < 200; i++) {
+        int verdict = disk_look(d);
+        if (verdict != DISK_FINE) {
+            return verdict;
+        }
+        usleep(DISK_LOOK_MS * 1000);
+    }
+    return DISK_FINE;
+}
+
+static void more_than_the_limit_is_seen(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    fill(p->ws, "some", 3 << 20);
+    assert_int_equal(disk_look(&d), DISK_FINE);
+    fill(p->ws, "more", 2 << 20);
+    assert_int_equal(look_until(&d), DISK_OVER);
+    disk_end(&d);
+}
+
+static void more_files_than_the_limit_are_seen(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 10), 0);
+    for (int i = 0; i < 30; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "f%d", i);
+        place_write(p->ws, name, "", 0);
+    }
+    assert_int_equal(look_until(&d), DISK_FILES);
+    assert_int_equal(disk_settle(&d), DISK_FILES);
+    disk_end(&d);
+}
+
+static void what_was_deleted_does_not_count(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    for (int i = 0; i < 10; i++) {
+        fill(p->ws, "file", 3 << 20);
+        assert_int_equal(disk_look(&d), DISK_FINE);
+        assert_int_equal(unlinkat(p->ws, "file", 0), 0);
+    }
+    fill(p->ws, "last", 1 << 20);
+    assert_int_equal(disk_settle(&d), DISK_FINE);
+    assert_true(d.used_bytes >= (1 << 20) - 4 * 4096 && d.used_bytes <= 2 << 20);
+    disk_end(&d);
+}
+
+static void the_floor_is_the_smaller_of_two(void **state)
+{
+    (void)state;
+    assert_int_equal(disk_floor(UINT64_C(1) << 40), UINT64_C(256) << 20);
+    assert_int_equal(disk_floor(UINT64_C(1) << 30), (UINT64_C(1) << 30) / 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        PLACE_TEST(any_step_gives_the_same_figures),
+        PLACE_TEST(hard_links_and_holes_are_not_counted_twice),
+        PLACE_TEST(a_tree_that_is_too_deep_is_said_to_be_unseen),
+        PLACE_TEST(a_walk_can_be_given_up),
+        PLACE_TEST(more_than_the_limit_is_seen),
+        PLACE_TEST(more_files_than_the_limit_are_seen),
+        PLACE_TEST(what_was_deleted_does_not_count),
+        PLACE_TEST(the_floor_is_the_smaller_of_two),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
