@@ -1,0 +1,57 @@
+// isle: what a user starts. The same image, executed again inside the outer user namespace, is the
+// service (start/start.h).
+#include "app/places.h"
+#include "app/service.h"
+#include "cli/cli.h"
+#include "conf/conf.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define MB (UINT64_C(1) << 20)
+
+static uint32_t cpus_percent(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 0 : (uint32_t)CPU_COUNT(&set) * 100;
+}
+
+static int be_service(int argc, char **argv)
+{
+    struct seat seat;
+    struct start_error start_error;
+    struct conf conf;
+    struct conf_error conf_error;
+    if (start_inner(argc, argv, &seat, &start_error)) {
+        return 125; // the front was told why
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (conf_load(&conf, environ, &conf_error)) { // the front has loaded the same settings
+        fprintf(stderr, "isle: %s\n", conf_error.text);
+        start_seat_done(&seat);
+        return 125;
+    }
+    struct pipeline_config config = {
+        .host = {.cpus_percent = cpus_percent(),
+                 .max_disk_mb = conf.number[SETTING_MAX_DISK_MB],
+                 .tmpfs_max_mb = conf.number[SETTING_TMPFS_WORKSPACE_MB]},
+        .artifact_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
+        .artifacts_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
+        .tz = "UTC",
+    };
+    int status = service_run(&seat, &config);
+    start_seat_done(&seat);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    if (start_is_inner(argc, argv)) {
+        return be_service(argc, argv);
+    }
+    struct places places;
+    int found = places_find(&places);
+    return cli_main(argc, argv, &(struct cli_places){places.libexec, places.guest, found == 0});
+}
