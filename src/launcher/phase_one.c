@@ -175,6 +175,16 @@ int step_mount_shm(struct launch *c)
     return mount_tmpfs("dev/shm", "size=64m,nr_inodes=4096,mode=1777");
 }
 
+// Moves a descriptor into its fixed place, where it may stand already: dup3() refuses that.
+static int place(int *fd, int to)
+{
+    if (*fd == to) {
+        fd_take(fd);
+        return 0;
+    }
+    return dup3(*fd, to, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
 int step_mount_proc(struct launch *c)
 {
     (void)c;
@@ -187,10 +197,7 @@ int step_mount_proc(struct launch *c)
     AUTO_CLOSE int clone = mount_clone(proc, "", AT_EMPTY_PATH);
     int e = clone < 0 ? clone : mount_set(clone, MOUNT_ATTR_RDONLY, 0, 0);
     e = e ? e : mount_attach(clone, AT_FDCWD, "proc");
-    if (!e && dup3(proc, CHILD_PROC, O_CLOEXEC) < 0) {
-        e = -errno;
-    }
-    return e;
+    return e ? e : place(&proc, CHILD_PROC);
 }
 
 int step_mask_proc(struct launch *c)
@@ -261,10 +268,7 @@ int step_landlock_rules(struct launch *c)
     for (size_t i = 0; i < ARRAY_LEN(rules) && !e; i++) {
         e = landlock_allow(ruleset, abi, rules[i].path, rules[i].access);
     }
-    if (!e && dup3(ruleset, CHILD_LANDLOCK, O_CLOEXEC) < 0) {
-        e = -errno;
-    }
-    return e;
+    return e ? e : place(&ruleset, CHILD_LANDLOCK);
 }
 
 int step_park(struct launch *c)
