@@ -217,10 +217,21 @@ static void front_undo(struct start *s)
     }
 }
 
+// 0, 1 and 2 exist from here on: else the first thing opened would be taken for one of them.
+static int std_exist(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR);
+    } while (fd >= 0 && fd <= 2);
+    return fd < 0 ? -errno : close(fd);
+}
+
 int start_front(const struct start_config *c, char *const *argv, char *const *env,
                 struct front *ret, struct start_error *ret_error)
 {
     *ret_error = (struct start_error){.step = ""};
+    int e = std_exist();
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct start s = {.config = c,
                       .argv = argv,
@@ -237,7 +248,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     }
     s.record.marks_ns[START_T_BEGIN] = clock_now_ns();
     mode_t mask = umask(022); // a caller's 077 would make folders unreachable
-    int e = start_run_steps(&s, START_FRONT);
+    e = e ? start_fail(&s, e, "/dev/null") : start_run_steps(&s, START_FRONT);
     umask(mask);
     if (e) {
         front_undo(&s);

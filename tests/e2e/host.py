@@ -1,0 +1,113 @@
+"""What a killed `isle run` leaves on the host: by lock file, uid range, control group, folder and mount.
+
+Instances of others may run meanwhile. An instance is ours when its lock file names one of our data folders
+(src/start/instance.c); a process is ours when its uid lies in the range of such an instance.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import signal
+import time
+
+import harness
+
+LOCK_DIR = harness.LOCK_DIR
+RANGE = 65536
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    number: int
+    uid_base: int
+    data: str
+
+
+def instances(data: list[pathlib.Path]) -> list[Instance]:
+    """Those whose lock file has a text that names one of the data folders: alive, or with leftovers."""
+    found = []
+    for path in LOCK_DIR.glob("*.lock"):
+        with contextlib.suppress(OSError, ValueError):
+            head, _, folder = path.read_text(errors="replace").partition("\n")
+            if folder and pathlib.Path(folder) in data:
+                found.append(Instance(int(path.stem), int(head.split()[3]), folder))
+    return found
+
+
+def status_of(pid: int) -> dict[str, str]:
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:
+            return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+    except OSError:
+        return {}
+
+
+def children(pid: int) -> list[int]:
+    """Of a single-threaded process."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="utf-8") as f:
+            return [int(word) for word in f.read().split()]
+    except OSError:
+        return []
+
+
+def below(pid: int) -> list[int]:
+    """All descendants that can be reached from pid."""
+    found, todo = [], [pid]
+    while todo:
+        more = children(todo.pop())
+        found += more
+        todo += more
+    return found
+
+
+def processes_in(ranges: set[int]) -> list[int]:
+    """Processes (zombies aside) whose uid lies in a range that begins at one of these."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            s = status_of(int(entry))
+            if s and not s["State"].startswith("Z"):
+                uid = int(s["Uid"].split()[0])
+                if any(base <= uid < base + RANGE for base in ranges):
+                    found.append(int(entry))
+    return found
+
+
+def job_groups(numbers: set[int]) -> list[str]:
+    """Groups that the launcher made for jobs."""
+    return [
+        str(group)
+        for mount in harness.cgroup_mounts()
+        for number in numbers
+        for group in (mount / "isle" / str(number)).glob("*/")
+        if group.name != "service"
+    ]
+
+
+def workspaces(data: list[pathlib.Path]) -> list[str]:
+    return [str(w) for d in data for w in [*d.glob("*/ws/once/*"), *d.glob("*/ws/kept/*")]]
+
+
+def mounts_of(data: list[pathlib.Path]) -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8") as f:
+        return [line for line in f if any(str(d) in line for d in data)]
+
+
+def kill(pid: int | None) -> None:
+    if pid:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def until(what, seconds: float):
+    """Waits for a true answer, looking often: seconds it took, or None."""
+    begin = time.monotonic()
+    while time.monotonic() - begin < seconds * harness.SLOW:
+        if what():
+            return time.monotonic() - begin
+        time.sleep(0.002)
+    return None

@@ -1,0 +1,239 @@
+"""kill -9 at any moment, ten side by side, leftovers: what is on the host afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import random
+import subprocess
+import time
+
+import harness
+import host
+import pytest
+
+# 7 kinds of moment; 21 in all here, 210 with ISLE_LONG=1.
+MOMENTS = 30 if harness.LONG else 3
+SLOW = harness.SLOW
+
+# A job with children of every kind, among them one in a session of its own.
+JOB = "setsid sleep 61 & (sleep 62 &) ; echo up; sleep 60"
+FOLDER = ("--disk", "100")  # above SANDBOX_TMPFS_WORKSPACE_MB: a folder on disk
+TMPFS = ("--disk", "10")
+
+
+@pytest.fixture
+def folders(alone):
+    """Two data folders, and nothing of them on the host afterwards."""
+    with harness.data_folder() as one, harness.data_folder() as two:
+        yield [one, two]
+        assert host.mounts_of([one, two]) == []
+        for i in host.instances([one, two]):
+            for pid in host.processes_in({i.uid_base}):
+                host.kill(pid)
+
+
+def isle_over(data: pathlib.Path) -> harness.Isle:
+    return harness.Isle(data)
+
+
+@dataclasses.dataclass
+class Run:
+    """One `isle run` that is going to be killed."""
+
+    popen: subprocess.Popen
+    data: list[pathlib.Path]
+
+    @property
+    def front(self) -> int:
+        return self.popen.pid
+
+    @property
+    def service(self) -> int | None:
+        return next(iter(host.children(self.front)), None)
+
+    @property
+    def launcher(self) -> int | None:
+        service = self.service
+        return next(iter(host.children(service)), None) if service else None
+
+    def is_over(self) -> bool:
+        return self.popen.poll() is not None and not self.processes()
+
+    def processes(self) -> list[int]:
+        return host.processes_in({i.uid_base for i in host.instances(self.data)})
+
+    def close(self) -> None:
+        host.kill(self.front)
+        self.popen.wait()
+        for stream in (self.popen.stdout, self.popen.stderr):
+            stream.close()
+
+
+@contextlib.contextmanager
+def started(data: pathlib.Path, kind: tuple[str, ...], everywhere: list[pathlib.Path]):
+    p = isle_over(data).start("run", "-l", "bash", *kind, "-c", JOB)
+    run = Run(p, everywhere)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+def wait_up(run: Run) -> None:
+    line = run.popen.stdout.readline()
+    assert line == b"up\n", (line, run.popen.stderr.read())
+
+
+def true_over(data: pathlib.Path) -> None:
+    r = isle_over(data).run("--", "true")
+    assert r.status == 0, r
+
+
+def check_noticed(run: Run, what: str) -> None:
+    """What has to hold without any later start, when somebody was left to notice."""
+    known = host.instances(run.data)
+    numbers, bases = {i.number for i in known}, {i.uid_base for i in known}
+    assert host.until(run.is_over, 5) is not None, (what, host.processes_in(bases), run.popen.poll())
+    time.sleep(0.005)  # a walk through /proc can miss the child of a process that ends meanwhile
+    assert host.processes_in(bases) == [], what
+    assert host.mounts_of(run.data) == [], what
+    if what in ("front+service+launcher", "start-up"):
+        return
+    assert host.until(lambda: not host.job_groups(numbers), 2) is not None, (what, host.job_groups(numbers))
+    assert host.until(lambda: not host.workspaces(run.data), 2) is not None, (what, host.workspaces(run.data))
+    if "front" not in what:
+        assert host.instances(run.data) == [], (what, "the front removes all")
+
+
+def check_next_start(run: Run, what: str) -> None:
+    """A start over the other data folder removes whatever is left."""
+    before = host.instances(run.data)
+    true_over(run.data[1])
+    assert host.instances(run.data) == [], (what, before)
+    assert host.workspaces(run.data) == [], what
+    for data in run.data:
+        assert list(data.iterdir()) == [], (what, before, list(data.rglob("*")))
+    for i in before:
+        if not harness.lock_is_free(str(i.number)):
+            continue  # taken by somebody else meanwhile
+        for mount in harness.cgroup_mounts():
+            assert not (mount / "isle" / str(i.number)).exists(), (what, mount, i)
+
+
+def kill_some(run: Run, what: str) -> None:
+    pids = {"front": run.front, "service": run.service, "launcher": run.launcher}
+    chosen = what.split("+")
+    random.shuffle(chosen)
+    for name in chosen:
+        assert pids[name], (what, pids)
+    for name in chosen:
+        host.kill(pids[name])
+        if random.random() < 0.5:
+            time.sleep(random.uniform(0, 0.01))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "front",
+        "service",
+        "launcher",
+        "front+service",
+        "front+launcher",
+        "service+launcher",
+        "front+service+launcher",
+    ],
+)
+def test_kill_while_running(folders, what):
+    for i in range(MOMENTS):
+        with started(folders[0], (FOLDER, TMPFS)[i % 2], folders) as run:
+            wait_up(run)
+            time.sleep(random.uniform(0, 0.05))
+            kill_some(run, what)
+            check_noticed(run, what)
+        check_next_start(run, what)
+
+
+def test_kill_at_start_or_end(folders):
+    """Anywhere between the first instruction and the end of a short job, whoever is there."""
+    begin = time.monotonic()
+    true_over(folders[0])
+    whole = time.monotonic() - begin
+    for _ in range(MOMENTS * 4):
+        p = isle_over(folders[0]).start("run", *random.choice((FOLDER, TMPFS)), "--", "true")
+        run = Run(p, folders)
+        try:
+            time.sleep(random.uniform(0, whole))
+            host.kill(random.choice([run.front, *host.below(run.front)]))
+            check_noticed(run, "start-up")
+        finally:
+            run.close()
+        check_next_start(run, "start-up")
+
+
+def test_ten_side_by_side(folders):
+    runs = [
+        isle_over(folders[i % 2]).start("run", "-l", "bash", "-c", f"sleep 0.5; echo {i}; exit {i}") for i in range(10)
+    ]
+    numbers = set()
+
+    def seen() -> bool:
+        numbers.update(i.number for i in host.instances(folders))
+        return len(numbers) >= 10
+
+    together = host.until(seen, 5)
+    ends = [(p.communicate(timeout=60 * SLOW), p.returncode) for p in runs]
+    assert [(out, status) for (out, _), status in ends] == [(f"{i}\n".encode(), i) for i in range(10)], ends
+    assert together is not None and len(numbers) >= 10, numbers
+    assert host.instances(folders) == []
+    assert [list(d.iterdir()) for d in folders] == [[], []]
+
+
+def test_living_instance_is_no_leftover(folders):
+    with started(folders[0], FOLDER, folders) as run:
+        wait_up(run)
+        before, service = host.instances(folders), run.service
+        for data in folders:
+            true_over(data)
+        assert host.instances(folders) == before
+        assert run.popen.poll() is None and run.service == service and len(run.processes()) >= 4
+        host.kill(run.front)
+        check_noticed(run, "front")
+    left = host.instances(folders)
+    assert left == before  # nobody was there to give the number back
+    check_next_start(run, "front")
+
+
+def test_leftovers_after_a_reboot(folders):
+    """Lock files in /run are gone then, folders are not; what only looks like ours stays."""
+    old = folders[0] / "997"
+    (old / "ws/once/r1/w").mkdir(parents=True)
+    (old / "ws/once/r1/w/file").write_text("left")
+    old.chmod(0o700)
+    foreign = folders[0] / "998"
+    foreign.mkdir(mode=0o755)
+    true_over(folders[0])
+    assert not old.exists()
+    assert foreign.exists()
+
+
+def test_service_hears_no_terminal(folders):
+    """Ctrl-C reaches the foreground group: of isle only the front is in it."""
+    with started(folders[0], TMPFS, folders) as run:
+        wait_up(run)
+        assert os.getsid(run.service) == run.service
+        assert os.getpgid(run.launcher) != os.getpgid(run.front)
+
+
+def test_front_keeps_nothing(folders):
+    """Above all not the lock: free must mean that service and launcher are gone."""
+    with started(folders[0], FOLDER, folders) as run:
+        wait_up(run)
+        targets = [os.readlink(p) for p in pathlib.Path(f"/proc/{run.front}/fd").iterdir()]
+        assert not [t for t in targets if t.endswith(".lock") or "cgroup" in t or str(folders[0]) in t], targets
+        for pid in (run.service, run.launcher):
+            kept = [os.readlink(p) for p in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+            assert sum(t.endswith(".lock") for t in kept) == 1, kept
