@@ -6,6 +6,7 @@ that makes every call inside a real job.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -14,6 +15,7 @@ import re
 import subprocess
 
 import harness
+import installed
 import pytest
 from payload import BUILT, compiled_program
 
@@ -265,26 +267,63 @@ def test_the_worst_are_named(name):
     assert not [r for r in rules() if r.name == name and r.answer == "allow"]
 
 
-def test_every_process_of_an_instance_is_locked(isle):
-    """Service, launcher, shim and job: each has a filter and no_new_privs (the launcher needs execve's rights)."""
-    p = isle.start("run", "--", "sleep", "5")
+@contextlib.contextmanager
+def running(isle):
+    """The processes of a running job, by name: service, launcher, shim, and `sleep`."""
+    p = isle.start("run", "--", "sleep", "20")
     try:
 
-        def running():
+        def below():
             table = harness.processes()
-            return [q for q in table.values() if q.uid >= harness.UID_FLOOR and _below(q, p.pid, table)]
+            return {q.name: q.pid for q in table.values() if q.uid >= harness.UID_FLOOR and _below(q, p.pid, table)}
 
-        assert harness.until(lambda: [q for q in running() if q.name == "sleep"], 5), "no job is running"
-        seen = {}
-        for q in running():
-            status = pathlib.Path(f"/proc/{q.pid}/status").read_text()
-            seen[q.name] = ("Seccomp:\t2" in status, "NoNewPrivs:\t1" in status, "CapEff:\t0000000000000000" in status)
-        assert len(seen) == 4, seen
-        assert all(filtered for filtered, _, _ in seen.values()), seen
-        assert seen["sleep"] == (True, True, True)
+        found = harness.until(lambda: below() if "sleep" in below() else None, 5)
+        assert found, "no job is running"
+        yield found
     finally:
         p.terminate()
         p.communicate(timeout=10)
+
+
+def test_every_process_of_an_instance_is_locked(isle):
+    with running(isle) as found:
+        locks = {}
+        for name, pid in found.items():
+            text = pathlib.Path(f"/proc/{pid}/status").read_text()
+            locks[name] = ("Seccomp:\t2" in text, "NoNewPrivs:\t1" in text, "CapEff:\t0000000000000000" in text)
+        assert len(locks) == 4, locks
+        assert all(filtered for filtered, _, _ in locks.values()), locks
+        assert locks["sleep"] == (True, True, True)
+
+
+def test_A13_installed_filters(isle):
+    """Whatever the kernel was built with: foreign architectures are killed, x32 calls are not there."""
+    with running(isle) as found:
+        job = installed.filters_of(found["sleep"])
+        others = {name: installed.filters_of(pid) for name, pid in found.items() if name != "sleep"}
+    assert job and all(others.values())
+    for number in range(600):
+        assert installed.answer(job, number, installed.I386) == installed.KILL_PROCESS
+        assert installed.answer(job, 0x40000000 | number) == installed.ERRNO | errno.ENOSYS
+        for name, programs in others.items():
+            assert installed.answer(programs, number, installed.I386) == installed.KILL_PROCESS, name
+    for arch in (0xC00000B7, 0xC00000F3, 0, 0xFFFFFFFF):  # aarch64, riscv64, nonsense
+        assert installed.answer(job, 0, arch) == installed.KILL_PROCESS
+
+
+def test_installed_filters_are_the_policy(isle):
+    with running(isle) as found:
+        job = installed.filters_of(found["sleep"])
+    wrong = {}
+    for rule in refused_by_name():
+        got = installed.answer(job, numbers()[rule.name])
+        if got != installed.ERRNO | getattr(errno, rule.answer):
+            wrong[rule.name] = hex(got)
+    for name in allowed_names(folder=True):
+        args = PLAIN.get(name, (0,) * ARGS)
+        if installed.answer(job, numbers()[name], args=args) != installed.ALLOW:
+            wrong[name] = "not allowed"
+    assert wrong == {}
 
 
 def _below(p: harness.Process, top: int, table: dict[int, harness.Process]) -> bool:
