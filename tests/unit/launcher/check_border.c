@@ -3,8 +3,8 @@
 #include "base/fd.h"
 #include "base/msg.h"
 #include "checks.h"
-#include "plan/steps.h"
 #include "kernel/sys.h"
+#include "plan/steps.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -114,7 +114,7 @@ static void refused_workspaces(struct client *c)
         {"one part", "once", V0, EINVAL},
         {"three parts", "once/t/w", V0, EINVAL},
         {"a link to a workspace", "kept/link", V0, ELOOP},
-        {"a link in its place", "kept/inner", V0, ELOOP},
+        {"a link in its place", "kept/inner", V0, ENOTDIR},
         {"a file in its place", "kept/file", V0, ENOTDIR},
     };
     const char *const yes[] = {"/bin/true", NULL};

@@ -18,6 +18,23 @@ static void pause_ms(long ms)
     nanosleep(&t, NULL);
 }
 
+// Until the job has written `text` so often, at most five seconds: the machine may be busy.
+static bool wait_for(int out, const char *text, int count)
+{
+    for (int tries = 0; tries < 500; tries++) {
+        int seen = 0;
+        slurp(out);
+        for (const char *p = output; (p = strstr(p, text)); p++) {
+            seen++;
+        }
+        if (seen >= count) {
+            return true;
+        }
+        pause_ms(10);
+    }
+    return false;
+}
+
 void check_exits(struct client *c)
 {
     struct plan_record r;
@@ -189,12 +206,13 @@ static void check_processes(struct client *c)
 static void check_space(struct client *c)
 {
     struct plan_record r;
-    const char *const fill[] = {"/bin/sh", "-c",
-                                "head -c 200m /dev/zero > /tmp/x; head -c 200m /dev/zero > "
-                                "/dev/shm/x; df -k /tmp | tail -1;"
-                                "df -k /dev/shm | tail -1; rm /tmp/x; i=0; while : > /tmp/f$i; do "
-                                "i=$((i+1)); done; echo $i",
-                                NULL};
+    const char *const fill[] = {
+        "/bin/sh", "-c",
+        "head -c 200m /dev/zero > /tmp/x; head -c 200m /dev/zero > "
+        "/dev/shm/x; df -k /tmp | tail -1;"
+        "df -k /dev/shm | tail -1; rm /tmp/x; i=0; while true > /tmp/f$i; do "
+        "i=$((i+1)); done; echo $i",
+        NULL};
     struct try t = try_of(fill);
     t.limits.memory_bytes = 512 << 20;
     t.limits.tmp_bytes = 4 << 20;
@@ -218,45 +236,58 @@ void check_limits(struct client *c)
 void check_signals(struct client *c)
 {
     struct plan_record r, x, s;
-    const char *const trap[] = {
-        "/bin/sh", "-c",
-        "trap 'echo main; exit 9' TERM; (trap 'echo child; exit' TERM; setsid sh -c "
-        "'trap \"echo deep; exit\" TERM; while :; do sleep 0.05; done' & while :; do sleep 0.05; "
-        "done) & while :; do sleep 0.05; done",
-        NULL};
+    static const char script[] =
+        "import os,signal,sys,time\n"
+        "def end(name,status):\n"
+        "  def f(*a): os.write(1,name+b'\\n'); os._exit(status)\n"
+        "  signal.signal(signal.SIGTERM,f); os.write(1,b'ready\\n')\n"
+        "if os.fork()==0:\n"
+        "  if os.fork()==0: os.setsid(); end(b'deep',0)\n"
+        "  else: end(b'child',0)\n"
+        "else: end(b'main',9); signal.pthread_sigmask(signal.SIG_BLOCK,[15]); "
+        "os.write(1,b'blocked\\n'); time.sleep(2)\n"
+        "signal.pthread_sigmask(signal.SIG_UNBLOCK,[15])\n"
+        "while True: time.sleep(1)\n";
+    const char *const trap[] = {"/usr/bin/python3.13", "-c", script, NULL};
     AUTO_CLOSE int out = memory_file();
     struct try t = try_of(trap);
     t.fd[PLAN_FD_STDOUT] = t.fd[PLAN_FD_STDERR] = out;
     uint32_t tag = client_start(c, 0, &t);
     int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
-    pause_ms(300);
+    wait_for(out, "ready", 3);
+    wait_for(out, "blocked", 1);
     int g = e ? e : client_signal(c, x.id, SIGTERM);
     e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
     slurp(out);
     check("SIGNAL reaches every process, in whatever session; the shim lives to tell the status",
-          !g && clean_exit(&r, e, 9) && strstr(output, "main"), say(&r, e ? e : g));
+          !g && clean_exit(&r, e, 9) && strstr(output, "main\n") && strstr(output, "child\n") &&
+              strstr(output, "deep\n"),
+          say(&r, e ? e : g));
     check("SIGNAL to what is over", client_signal(c, x.id, SIGTERM) == -ENOENT, "");
     const char *const burn[] = {
         "/usr/bin/python3.13", "-c",
-        "import time\nfor k in range(3):\n  t=time.process_time()\n  while "
-        "time.process_time()-t<0.3: pass\n  time.sleep(0.3)\nwhile True: pass",
+        "import os,time\nfor k in range(2):\n  t=time.process_time()\n  while "
+        "time.process_time()-t<0.3: pass\n  os.write(1,b'turn\\n'); time.sleep(1.5)\nwhile True: "
+        "pass",
         NULL};
     t = try_of(burn);
     t.limits.cpu_ns = 500 * NS_PER_MS;
+    AUTO_CLOSE int turns = memory_file();
+    t.fd[PLAN_FD_STDOUT] = turns;
     tag = client_start(c, 0, &t);
     e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
-    pause_ms(450);
+    wait_for(turns, "turn", 1);
     struct plan_request sample = {.op = PLAN_SAMPLE, .id = x.id};
     g = client_ask(c, &sample, &s);
     check("SAMPLE tells figures of a running job",
-          !g && s.cpu_ns > 200000000 && s.cpu_ns < 500000000 && s.memory_peak_bytes > 1 << 20,
+          !g && s.cpu_ns > 250000000 && s.cpu_ns < 500000000 && s.memory_peak_bytes > 1 << 20,
           say(&s, g));
     struct plan_request next = {.op = PLAN_EXECUTION, .id = x.id, .limits.cpu_ns = 500 * NS_PER_MS};
     g = client_ask(c, &next, &s);
     check("EXECUTION ends one execution with its figures", !g && s.cpu_ns > 200000000, say(&s, g));
-    pause_ms(500);
+    wait_for(turns, "turn", 2);
     g = client_ask(c, &next, &s);
-    check("and the next begins from 0", !g && s.cpu_ns > 100000000 && s.cpu_ns < 450000000,
+    check("and the next begins from 0", !g && s.cpu_ns > 250000000 && s.cpu_ns < 450000000,
           say(&s, g));
     e = client_wait(c, PLAN_END, tag, 10000, &r, NULL);
     check("the budget is each execution's own", !e && r.flags == PLAN_HIT_CPU, say(&r, e));

@@ -229,7 +229,7 @@ static const char *const answers[] = {
     "prctl-mm EPERM\n",
     "prctl-ptracer EPERM\n",
     "listener EPERM\n",
-    "fallocate EOPNOTSUPP\n",
+    "fallocate ENOTSUP\n",
     "memfd_secret ENOSYS\n",
     "sethostname EPERM\n",
     "vsock EAFNOSUPPORT\n",
