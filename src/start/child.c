@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -43,6 +44,41 @@ static int std_fds(void)
     return 0;
 }
 
+// The caller's resource limits are not the jobs': those have their own, which cannot be above what
+// is inherited here. Only host root can raise a hard limit, and the one of processes is remembered
+// by the user namespace. Best effort: a container's root may lack CAP_SYS_RESOURCE.
+static void raise_limits(void)
+{
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t soft, hard;
+    } wanted[] = {
+        {RLIMIT_NOFILE, 8192, 1 << 17}, // the service takes 1000 input files; a job up to 65536
+        {RLIMIT_NPROC, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_STACK, 8 << 20, RLIM_INFINITY},
+        {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
+        {RLIMIT_CORE, 0, RLIM_INFINITY},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        struct rlimit l;
+        if (getrlimit(wanted[i].resource, &l)) {
+            continue;
+        }
+        rlim_t hard = l.rlim_max;
+        l.rlim_max = hard > wanted[i].hard ? hard : wanted[i].hard;
+        l.rlim_cur = wanted[i].soft;
+        if (setrlimit(wanted[i].resource, &l)) { // then as far as it goes
+            l.rlim_max = hard;
+            l.rlim_cur = wanted[i].soft < hard ? wanted[i].soft : hard;
+            setrlimit(wanted[i].resource, &l);
+        }
+    }
+}
+
 int child_session(struct start *s)
 {
     if (setsid() < 0) {
@@ -51,6 +87,7 @@ int child_session(struct start *s)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    raise_limits();
     int e = std_fds();
     if (e) {
         return start_fail(s, e, "/dev/null");

@@ -22,7 +22,7 @@ def probe(alone, tmp_path):
     libexec = tmp_path / "libexec"
     libexec.mkdir()
     (libexec / "isle-launcher").symlink_to(BUILD / "src/launcher/isle-launcher")
-    (libexec / "isle-shim").symlink_to(BUILD / "src/guest/isle-shim")
+    (libexec / "isle-shim").symlink_to(BUILD / "src/launcher/isle-shim")
     data = tmp_path / "data"
     data.mkdir()
     base = {
@@ -197,12 +197,12 @@ def test_the_whole_instance_has_limits(probe):
 
 
 def test_a_caller_with_odd_habits(probe):
-    """Closed standard descriptors, a strict umask, ignored signals, stray descriptors, a deleted folder."""
+    """Closed standard descriptors, a strict umask, ignored signals, low limits, a stray descriptor."""
     stray, _ = os.pipe()
     os.set_inheritable(stray, True)
-    script = 'umask 777; trap "" CHLD INT PIPE; exec "$@" <&- 2>&-'
+    script = 'umask 777; ulimit -S -n 40 -f 1 -u 4; trap "" CHLD INT PIPE; exec "$@" <&- 2>&-'
     r = subprocess.run(
-        probe.command("report", prefix=["sh", "-c", script, "sh"]),
+        probe.command("report", prefix=["bash", "-c", script, "bash"]),
         capture_output=True,
         text=True,
         timeout=30,
@@ -211,6 +211,12 @@ def test_a_caller_with_odd_habits(probe):
     )
     assert r.returncode == 0 and "once 1 700" in r.stdout, r
     assert f"fd {stray} pipe" not in r.stdout
+    f = fields(r.stdout)
+    soft, hard = map(int, f["nofile"].split())
+    assert soft == min(8192, hard), f
+    mine = int(host.status_of(os.getpid())["CapEff"], 16)
+    if mine & 1 << 24:  # CAP_SYS_RESOURCE, which a container's root may lack
+        assert hard >= 65536 and f["nproc"] == "-1", f  # a job may have that many
 
 
 def test_groups_of_a_stranger_are_not_taken(probe):
