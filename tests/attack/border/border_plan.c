@@ -430,8 +430,34 @@ static void flood(struct border *b, const char *name, struct plan_request q, con
     border_check(b, name, border_alive(b), "no job runs afterwards");
 }
 
+// As many sandboxes as it gives: a bound must come, and all of them must be free again afterwards.
+static void attack_slots(struct border *b)
+{
+    static uint32_t ids[PLAN_MAX_SANDBOXES + 8];
+    struct plan_record r = {};
+    size_t n = 0;
+    int e = 0;
+    while (n < ARRAY_LEN(ids)) {
+        struct plan_request q = {.op = PLAN_PREPARE};
+        e = border_ask(b, &q, NULL, 0, PLAN_PARKED, PATIENCE_MS, &r);
+        if (e || r.error) {
+            break;
+        }
+        ids[n++] = r.id;
+    }
+    border_check(b, "slots-are-bounded", !e && r.error > 0 && n <= PLAN_MAX_SANDBOXES,
+                 "%zu sandboxes, answer %d", n, e);
+    for (size_t i = 0; i < n; i++) {
+        struct plan_request q = {.op = PLAN_KILL, .id = ids[i]};
+        border_ask(b, &q, NULL, 0, PLAN_KILL, PATIENCE_MS, &r);
+    }
+    drain(b);
+    border_check(b, "slots-are-free-again", border_alive(b), "no job runs after %zu sandboxes", n);
+}
+
 void attack_floods(struct border *b)
 {
+    attack_slots(b);
     flood(b, "flood-samples", (struct plan_request){.op = PLAN_SAMPLE, .id = 4242}, NULL, 0);
     flood(b, "flood-nonsense", (struct plan_request){.op = 999}, NULL, 0);
     int fds[PLAN_N_START_FDS];
