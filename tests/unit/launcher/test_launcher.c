@@ -43,7 +43,12 @@ bool clean_exit(const struct plan_record *r, int e, int status)
     return !e && !r->error && !r->flags && WIFEXITED(r->status) && WEXITSTATUS(r->status) == status;
 }
 
-int memory_file(void) { return memfd_create("out", MFD_CLOEXEC); }
+// To append: what is not opened by a path has no lock on its offset, and writers would overlap.
+int memory_file(void)
+{
+    int fd = memfd_create("out", MFD_CLOEXEC);
+    return fcntl(fd, F_SETFL, O_APPEND) ? -1 : fd;
+}
 
 void slurp(int fd)
 {
