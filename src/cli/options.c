@@ -89,7 +89,9 @@ static int take(const struct option *table, size_t n, char **argv, size_t *at, v
     }
     if (o->kind != OPTION_FLAG && !value) {
         value = argv[++*at];
-        if (!value) {
+        char *ignored;
+        // "--timeout -l" forgot a value; "--code=-l" says that it is meant
+        if (!value || find(table, n, value, &ignored)) {
             return refuse(e, "%s: needs a value (%s)", o->name, o->argument);
         }
     }
