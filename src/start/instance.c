@@ -68,7 +68,7 @@ static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
         return -ENOENT;
     }
     ret->mark = mark;
-    memcpy(ret->data_dir, text + at, strlen(text + at) + 1);
+    strcpy(ret->data_dir, text + at);
     return 0;
 }
 

@@ -1,0 +1,310 @@
+"""The Python guest: runs one snippet as `__main__` inside a sandbox and answers with its value.
+
+Started as `python3.13 -s -u /usr/lib/isle/python.pyc` with the frame socket (src/codec/frame.h) as
+descriptor 3. -u: output is in order and complete however the process ends. -s: the user site below
+HOME=/workspace would run an earlier job's .pth files before this file. All else is as for
+`python3.13 snippet.py`: PYTHONPATH holds (package sets), and sys.path begins with the working
+directory, as though the snippet stood there.
+
+Nothing is imported here but built-in modules and what the interpreter has loaded by itself: an
+import costs more than the sandbox. Everything used once the snippet has begun is bound here, before
+it can be changed. docs/results.md is the contract of the values.
+"""
+
+import posix
+import sys
+from builtins import (
+    BaseException,
+    FileExistsError,
+    OSError,
+    SyntaxError,
+    SystemExit,
+    __import__,
+    callable,
+    compile,
+    eval,
+    exec,
+    float,
+    getattr,
+    hasattr,
+    int,
+    isinstance,
+    len,
+    memoryview,
+    min,
+    str,
+    type,
+    vars,
+)
+from marshal import loads
+
+from _json import make_scanner
+
+MAGIC = 0x4C534931
+CODE, PARAMS, RUN, RESULT, ERROR = 1, 2, 3, 32, 33
+HEADER_BYTES = 20
+TOP_LEVEL_AWAIT = 0x2000  # PyCF_ALLOW_TOP_LEVEL_AWAIT
+CO_COROUTINE = 0x80
+modules = sys.modules
+
+# compile-guest.py puts the other files here: {name: marshalled code}. They are no modules of
+# sys.modules, where a snippet could have its own of the same name.
+BUNDLE = "isle bundle"
+
+
+def part(name):
+    """The names of another file of the guest."""
+    names = {"__name__": name, "__builtins__": modules["builtins"]}
+    if type(BUNDLE) is str:  # run from the source folder
+        path = f"{HERE}/{name}.py"
+        with __import__("io").open_code(path) as file:
+            code = compile(file.read(), path, "exec", 0, True)
+    else:
+        code = loads(BUNDLE[name])
+    exec(code, names)
+    return names
+
+
+HERE = __file__.rpartition("/")[0]
+values = part("isle_values")
+encode_result, type_name, describe = values["encode_result"], values["type_name"], values["describe"]
+Unfit, TooLarge, RESULT_MAX_BYTES = values["Unfit"], values["TooLarge"], values["RESULT_MAX_BYTES"]
+
+
+class Channel:
+    """Frames to and from the service. One sender: the process that was started, not its forks."""
+
+    def __init__(self):
+        # Away from where a snippet's own descriptors begin, and not for its children.
+        self.fd = posix.dup2(3, min(posix.sysconf("SC_OPEN_MAX"), 1024) - 1, False)
+        posix.close(3)
+        self.inode = posix.fstat(self.fd).st_ino
+        self.pid = posix.getpid()
+        self.data = b""
+        self.seq = 0
+        # A snippet may change the module's attributes.
+        self.write, self.fstat, self.getpid = posix.write, posix.fstat, posix.getpid
+
+    def take(self, size):
+        while len(self.data) < size:
+            more = posix.read(self.fd, 1 << 20)
+            if not more:
+                raise SystemExit("isle: the service is gone")
+            self.data += more
+        head, self.data = self.data[:size], self.data[size:]
+        return head
+
+    def receive(self):
+        """(execution, {type: payload}) up to and including RUN."""
+        frames = {}
+        while RUN not in frames:
+            magic, kind, execution, _, length = memoryview(self.take(HEADER_BYTES)).cast("I")
+            if magic != MAGIC:
+                raise SystemExit("isle: bad frame")
+            frames[kind] = self.take(length)
+        return execution, frames
+
+    def send(self, kind, execution, payload):
+        """One frame, if this is the process that was started and the socket is still there."""
+        if self.getpid() != self.pid:
+            return
+        self.seq += 1
+        numbers = (MAGIC, kind, execution, self.seq, len(payload))
+        rest = memoryview(b"".join([n.to_bytes(4, "little") for n in numbers]) + payload)
+        try:
+            if self.fstat(self.fd).st_ino != self.inode:
+                return  # closed by the snippet; the number is another file's now
+            while rest:
+                rest = rest[self.write(self.fd, rest) :]
+        except OSError:
+            pass  # nobody listens, or closed: the service sees that no result came
+
+    def send_error(self, execution, kind, message, **more):
+        self.send(ERROR, execution, encode_result({"type": kind, "message": message, **more}))
+
+
+def parse_json(data):
+    """A value from text that the service has checked. Integers keep every digit."""
+    if data in (b"", b"{}"):
+        return {}
+    context = type(sys.implementation)(
+        strict=True,
+        object_hook=None,
+        object_pairs_hook=None,
+        parse_float=float,
+        parse_int=int,
+        parse_constant=float,
+        memo={},
+    )
+    digits = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        return make_scanner(context)(data.decode().strip(), 0)[0]
+    finally:
+        sys.set_int_max_str_digits(digits)
+
+
+def write_file(folder, name, data):
+    try:
+        posix.mkdir(folder, 0o755)
+    except FileExistsError:
+        pass
+    flags = posix.O_WRONLY | posix.O_CREAT | posix.O_TRUNC | posix.O_NOFOLLOW | posix.O_CLOEXEC
+    fd = posix.open(f"{folder}/{name}", flags, 0o644)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[posix.write(fd, rest) :]
+    finally:
+        posix.close(fd)
+
+
+def compile_snippet(source, path):
+    """(code, prelude). The usual case is what `python3 FILE` runs, to the letter, and await."""
+    try:
+        return compile(source, path, "exec", TOP_LEVEL_AWAIT, True), None
+    except SyntaxError as error:
+        if error.msg != "'return' outside function":
+            raise
+    return part("isle_returning")["compile_returning"](source, path)
+
+
+def new_main(path, params):
+    """A `__main__` as the interpreter makes one for a script, and the params."""
+    main = type(sys)("__main__")
+    loader = modules["_frozen_importlib_external"].SourceFileLoader
+    main.__loader__ = loader("__main__", path)
+    main.__annotations__ = {}
+    main.__builtins__ = modules["builtins"]
+    main.__file__ = path
+    main.__cached__ = None
+    main.params = params
+    modules["__main__"] = main
+    return vars(main)
+
+
+def run_async(awaitable):
+    async def settle():
+        return await awaitable
+
+    return __import__("asyncio").run(settle())
+
+
+class Snippet:
+    def __init__(self, source, params, options):
+        self.source, self.params, self.name = source, params, options["name"]
+        self.calls_main = options.get("mode") == "function"
+        # /code is a link to a folder that we make. Tests, which have none, name their own.
+        self.folder = options.get("code_dir", "/dev/shm/code")
+        self.path = f"{options.get('code_dir', '/code')}/{self.name}"
+
+    def run(self):
+        """Its value."""
+        write_file(self.folder, self.name, self.source)
+        sys.argv, sys.orig_argv = [self.path], [sys.executable, self.path]
+        names = new_main(self.path, self.params)
+        code, prelude = compile_snippet(self.source, self.path)
+        if code.co_flags & CO_COROUTINE:
+            __import__("asyncio")  # while nothing of the workspace can be in its place
+        if b"multiprocessing" in self.source or b"concurrent" in self.source:
+            self.prepare_spawn(code)
+        sys.path[0] = posix.getcwd()
+        if prelude is not None:
+            exec(prelude, names)
+            del names["<module>"]
+        value = eval(code, names)
+        if self.calls_main:
+            if code.co_flags & CO_COROUTINE:
+                run_async(value)
+            value = self.call_main(names)
+        return run_async(value) if hasattr(type(value), "__await__") else value
+
+    def prepare_spawn(self, code):
+        def write(data):
+            write_file(self.folder, f"{self.name}.main", data)
+
+        child_path = f"{self.path}.main"
+        part("isle_spawn")["install"](sys, write, child_path, code, self.path, self.params)
+
+    def call_main(self, names):
+        main = names.get("main")
+        if not callable(main):
+            raise SystemExit("isle: the code defines no function main")
+        code = getattr(main, "__code__", None)
+        takes = code is None or code.co_argcount or code.co_flags & 0x4  # *args
+        return main(self.params) if takes else main()
+
+    def traceback(self, traceback):
+        """The part of a traceback that begins in the snippet."""
+        step = traceback
+        while step is not None and step.tb_frame.f_code.co_filename != self.path:
+            step = step.tb_next
+        if step is not None:
+            return step
+        ours = serve.__code__.co_filename.rpartition("/")[0]
+        while traceback is not None:
+            if traceback.tb_frame.f_code.co_filename.rpartition("/")[0] != ours:
+                break
+            traceback = traceback.tb_next
+        return traceback
+
+    def show_once(self, error):
+        """Lets the interpreter show an error and end as it does by itself, without our frames."""
+        hook = getattr(sys, "excepthook", sys.__excepthook__)
+        traceback = self.traceback(error.__traceback__)
+
+        def show(kind, value, _):
+            sys.excepthook = hook
+            sys.last_traceback = value.__traceback__ = traceback
+            hook(kind, value, traceback)
+
+        sys.excepthook = show
+
+
+def exit_status_is_zero(code):
+    return code is None or (isinstance(code, int) and int.__int__(code) & 0xFF == 0)
+
+
+def answer(channel, execution, value, calls_main):
+    """The value as a frame. False if there is none of it."""
+    try:
+        data = encode_result(value)
+    except Unfit as error:
+        channel.send_error(execution, "ResultError", error.why, path=error.path())
+    except TooLarge as error:
+        message = f"the result has {error.size} bytes or more, above the limit of {RESULT_MAX_BYTES}"
+        limits = {"size": error.size, "limit": RESULT_MAX_BYTES}
+        channel.send_error(execution, "ResultTooLarge", message, **limits)
+    except BaseException as error:
+        channel.send_error(execution, "ResultError", f"{type_name(error)}: {describe(error)}")
+    else:
+        if calls_main and not data.startswith(b"{"):
+            data = b'{"result":' + data + b"}"
+        channel.send(RESULT, execution, data)
+        return True
+    return False
+
+
+def serve(channel):
+    """One execution. A stateful guest would go on with the next one here."""
+    execution, frames = channel.receive()
+    params, options = parse_json(frames.get(PARAMS, b"")), parse_json(frames[RUN])
+    snippet = Snippet(frames.get(CODE, b""), params, options)
+    try:
+        value = snippet.run()
+    except SystemExit as end:
+        if exit_status_is_zero(end.code):
+            channel.send(RESULT, execution, b"null")
+        else:
+            channel.send_error(execution, "SystemExit", describe(end))
+        raise
+    except BaseException as error:
+        channel.send_error(execution, type_name(error), describe(error))
+        snippet.show_once(error)
+        raise
+    # The result is known when the main code has ended; threads and atexit still have their time.
+    if not answer(channel, execution, value, snippet.calls_main):
+        raise SystemExit(1)
+
+
+serve(Channel())
