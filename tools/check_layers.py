@@ -17,8 +17,8 @@ LAYERS: dict[str, set[str]] = {
     # towards the kernel
     "plan": {"base"},
     "kernel": {"base", "plan"},
-    "launcher": {"base", "plan", "kernel"},
     "guest": {"base", "plan", "kernel"},
+    "launcher": {"base", "plan", "kernel", "guest"},  # what the shim tells it, the filters' numbers
     "start": {"base", "plan", "kernel"},
     # towards the user
     "codec": {"base"},

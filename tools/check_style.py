@@ -19,9 +19,6 @@ BANNED = {
     "strncat": "struct buf",
     "sprintf": "snprintf",
     "vsprintf": "vsnprintf",
-    "sscanf": "strtoull with its checks",
-    "fscanf": "strtoull with its checks",
-    "scanf": "strtoull with its checks",
     "atoi": "strtol with its checks",
     "atol": "strtol with its checks",
     "atoll": "strtoll with its checks",
@@ -34,11 +31,9 @@ BANNED = {
     "tmpnam": "mkostemp or O_TMPFILE",
     "tempnam": "mkostemp or O_TMPFILE",
     "mktemp": "mkostemp or O_TMPFILE",
-    "signal": "sigaction",
     "rand": "getrandom",
     "random": "getrandom",
     "readdir_r": "readdir",
-    "strerror": "strerrordesc_np or %m",
     "usleep": "clock_nanosleep",
 }
 CALL = re.compile(r"(?<![\w.>])(" + "|".join(BANNED) + r")\s*\(")
@@ -52,7 +47,7 @@ def blanked(match: re.Match[str]) -> str:
 
 def main() -> int:
     listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.c", "*.h"],
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src/*.c", "src/*.h"],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -65,11 +60,8 @@ def main() -> int:
             continue
         text = path.read_text()
         lines = text.count("\n")
-        if name.startswith("src/") and lines > MAX_FILE_LINES:
+        if lines > MAX_FILE_LINES:
             wrong.append(f"{name}: {lines} lines; split it by idea (at most {MAX_FILE_LINES})")
-        # Attack payloads do what an attacker does.
-        if name.startswith("tests/attack/"):
-            continue
         for number, line in enumerate(COMMENT.sub(blanked, text).split("\n"), 1):
             wrong += [f"{name}:{number}: {word}() is banned: use {BANNED[word]}" for word in CALL.findall(line)]
     print("\n".join(wrong) or "nothing banned")

@@ -15,6 +15,9 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
+EXTRA = "--extra-arg=-Wno-unknown-warning-option"
+GCC_ONLY = {"-fno-tree-loop-distribute-patterns"}
+
 
 def main() -> int:
     build = pathlib.Path(sys.argv[1])
@@ -23,6 +26,13 @@ def main() -> int:
         print("clang-tidy is missing: apt-get install clang-tidy")
         return 1
     commands = json.loads((build / "compile_commands.json").read_text())
+    # gcc's own flags mean nothing to clang, and it stops at them.
+    for command in commands:
+        command["command"] = " ".join(w for w in command["command"].split(" ") if w not in GCC_ONLY)
+    database = build / "tidy"
+    database.mkdir(exist_ok=True)
+    (database / "compile_commands.json").write_text(json.dumps(commands))
+
     files = sorted({(build / c["file"]).resolve() for c in commands})
     files = [f for f in files if f.is_relative_to(ROOT / "src") and f.suffix == ".c"]
 
@@ -37,7 +47,7 @@ def main() -> int:
         if stamp.exists():
             return path, ""
         done = subprocess.run(
-            [tidy, "-p", build, "--quiet", "--extra-arg=-Wno-unknown-warning-option", "--warnings-as-errors=*", path],
+            [tidy, "-p", database, "--quiet", "--warnings-as-errors=*", EXTRA, path],
             cwd=ROOT,
             capture_output=True,
             text=True,

@@ -5,18 +5,11 @@
 #include "cli/cli.h"
 #include "conf/conf.h"
 
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #define MB (UINT64_C(1) << 20)
-
-static uint32_t cpus_percent(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) ? 0 : (uint32_t)CPU_COUNT(&set) * 100;
-}
 
 static int be_service(int argc, char **argv)
 {
@@ -34,13 +27,11 @@ static int be_service(int argc, char **argv)
         return 125;
     }
     struct pipeline_config config = {
-        .host = {.cpus_percent = cpus_percent(),
-                 .max_disk_mb = conf.number[SETTING_MAX_DISK_MB],
-                 .tmpfs_max_mb = conf.number[SETTING_TMPFS_WORKSPACE_MB]},
         .artifact_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
         .artifacts_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
         .tz = "UTC",
     };
+    lower_host_read(&conf, &config.host);
     int status = service_run(&seat, &config);
     start_seat_done(&seat);
     return status;

@@ -1,7 +1,12 @@
 // cli.h: the front of `isle`: what a user types. Called by main() (app/main.c), which is also the
-// service's.
+// service's. One verb, one file.
 #ifndef ISLE_CLI_CLI_H
 #define ISLE_CLI_CLI_H
+
+enum {
+    CLI_REFUSED = 125,   // bad arguments, and whatever else is not the job's own end
+    CLI_CANCELLED = 130, // Ctrl-C, SIGTERM
+};
 
 struct cli_places {
     const char *libexec_dir; // isle-launcher, isle-shim
@@ -9,7 +14,10 @@ struct cli_places {
     int found;               // 0: isle-launcher is not there: not installed as a whole
 };
 
-// Exit status of the process.
+// Exit status of the process. Settings come from `environ`.
 int cli_main(int argc, char **argv, const struct cli_places *places);
+
+// isle run ARGS. argv[0] is "run".
+int cli_run(int argc, char **argv, const struct cli_places *places);
 
 #endif

@@ -88,15 +88,15 @@ static int check_object(const yyjson_doc *doc, yyjson_val *object, struct json_e
 }
 
 // What RFC 8259 leaves open and yyjson accepts: depth, and a key twice.
-static int check_tree(const yyjson_doc *doc, struct json_error *ret_error)
+static int check_tree(const yyjson_doc *doc, size_t max_depth, struct json_error *ret_error)
 {
-    size_t left[JSON_MAX_DEPTH];
+    size_t left[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];
     size_t depth = 0;
     yyjson_val *v = doc->root;
     for (size_t i = 0; i < doc->val_read; i++, v++) {
         if (yyjson_is_ctn(v)) {
-            if (depth == JSON_MAX_DEPTH) {
-                set_error(ret_error, "nested deeper than %d levels", JSON_MAX_DEPTH);
+            if (depth == max_depth) {
+                set_error(ret_error, "nested deeper than %zu levels", max_depth);
                 return -EBADMSG;
             }
             left[depth++] = entries_of(v) + 1;
@@ -112,7 +112,8 @@ static int check_tree(const yyjson_doc *doc, struct json_error *ret_error)
     return 0;
 }
 
-yyjson_doc *json_parse(const char *data, size_t len, struct json_error *ret_error)
+static yyjson_doc *parse(const char *data, size_t len, size_t max_depth,
+                         struct json_error *ret_error)
 {
     yyjson_read_err err = {0};
     // Without YYJSON_READ_INSITU the data is copied and never written.
@@ -122,11 +123,21 @@ yyjson_doc *json_parse(const char *data, size_t len, struct json_error *ret_erro
         set_error(ret_error, "%s at byte %zu", len == 0 ? "empty text" : err.msg, err.pos);
         return NULL;
     }
-    if (check_tree(doc, ret_error)) {
+    if (check_tree(doc, max_depth, ret_error)) {
         yyjson_doc_free(doc);
         return NULL;
     }
     return doc;
+}
+
+yyjson_doc *json_parse(const char *data, size_t len, struct json_error *ret_error)
+{
+    return parse(data, len, JSON_MAX_DEPTH, ret_error);
+}
+
+yyjson_doc *json_parse_envelope(const char *data, size_t len, struct json_error *ret_error)
+{
+    return parse(data, len, JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH, ret_error);
 }
 
 int json_check(const char *data, size_t len, struct json_error *ret_error)
@@ -289,7 +300,7 @@ static void write_separator(struct buf *out, const struct open_container *c)
 
 int json_write(struct buf *out, const yyjson_val *v)
 {
-    struct open_container open[JSON_MAX_DEPTH];
+    struct open_container open[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];
     size_t depth = 0;
     yyjson_val *at = plain(v);
     do {
@@ -298,7 +309,7 @@ int json_write(struct buf *out, const yyjson_val *v)
             open[depth - 1].left--;
         }
         if (yyjson_is_ctn(at)) {
-            if (depth == JSON_MAX_DEPTH) {
+            if (depth == ARRAY_LEN(open)) {
                 return -EMSGSIZE;
             }
             size_t n = entries_of(at);

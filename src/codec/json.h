@@ -11,7 +11,10 @@
 
 #include <yyjson.h>
 
-enum { JSON_MAX_DEPTH = 64 };
+enum {
+    JSON_MAX_DEPTH = 64,     // of a tenant's value
+    JSON_ENVELOPE_DEPTH = 8, // what isle's own objects (job, result) may add around one
+};
 
 struct json_error {
     char text[160]; // for a person: what and where ("duplicate key \"a\" at byte 17")
@@ -22,6 +25,8 @@ struct json_error {
 // unescaping), lone surrogates, anything after the value, NaN and the like. The document or NULL
 // with *ret_error filled.
 yyjson_doc *json_parse(const char *data, size_t len, struct json_error *ret_error);
+// The same with JSON_ENVELOPE_DEPTH more levels.
+yyjson_doc *json_parse_envelope(const char *data, size_t len, struct json_error *ret_error);
 
 // Checks as json_parse() without keeping the document: is this text one strict JSON value? 0 or
 // -EBADMSG.

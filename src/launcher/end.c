@@ -206,6 +206,9 @@ static bool drain(struct launcher *l, struct box *b, const int *sock)
         if (got == -EAGAIN) {
             return false;
         }
+        if (got == -ECONNRESET) {
+            continue; // told once, before what was sent: it died with something of ours unread
+        }
         if (got != sizeof n) {
             return true;
         }

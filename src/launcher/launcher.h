@@ -105,6 +105,9 @@ void launcher_mark(const struct launch *c, enum plan_mark mark);
 // 0, or -errno with what failed.
 int template_build(const struct seat_config *config, const char **ret_what);
 
+// The launcher's own root is read-only but for moments.
+int template_lock(bool locked);
+
 // steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
 int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
 // Every step's function: in the process that PLAN_STEPS names. 0 or -errno.

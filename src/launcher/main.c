@@ -39,9 +39,9 @@ static void kill_children(const struct launcher *l)
     }
     char *save = NULL;
     for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
-        int pid = atoi(word);
+        long pid = strtol(word, NULL, 10);
         if (pid > 0) {
-            kill(pid, SIGKILL); // our own child, not yet waited for: the number is still its
+            kill((pid_t)pid, SIGKILL); // our own child, not yet waited for: the number is still its
         }
     }
 }
@@ -162,7 +162,7 @@ static int open_folder(const char *path, uint64_t *ret_mount, uint32_t *ret_uid)
 
 static void open_roots(struct launcher *l)
 {
-    uint64_t own;
+    uint64_t own = 0;
     uint32_t uid;
     const char *what;
     int e = template_build(&l->config, &what);

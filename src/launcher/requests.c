@@ -201,7 +201,7 @@ bool request_serve(struct launcher *l)
     int e = plan_check(&q, n_fds, &field);
     if (e) {
         refuse(l, &q, e, &a);
-    } else {
+    } else if (operations[q.op]) { // always: plan_check() knows the same operations
         operations[q.op](l, &q, fds, &a);
     }
     for (int i = 0; i < n_fds; i++) {

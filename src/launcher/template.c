@@ -226,5 +226,19 @@ int template_build(const struct seat_config *config, const char **ret_what)
         return e;
     }
     *ret_what = "pivot_root";
-    return chdir("new") ? -errno : mount_pivot();
+    e = chdir("new") ? -errno : mount_pivot();
+    if (e) {
+        return e;
+    }
+    *ret_what = "root (read-only)"; // and so is what is bound from it over a job's /proc
+    return template_lock(true);
+}
+
+int template_lock(bool locked)
+{
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0) {
+        return -errno;
+    }
+    return mount_set(root, locked ? MOUNT_ATTR_RDONLY : 0, locked ? 0 : MOUNT_ATTR_RDONLY, 0);
 }

@@ -375,7 +375,7 @@ int job_parse(const char *json, size_t len, int n_fds, struct job *ret, struct j
                           JOB_MAX_JSON_BYTES);
     }
     struct json_error why;
-    yyjson_doc *doc = json_parse(json, len, &why);
+    yyjson_doc *doc = json_parse_envelope(json, len, &why);
     if (!doc) {
         return job_refuse(ret_error, "job", "not valid JSON: %s", why.text);
     }

@@ -59,9 +59,10 @@ int job_parse_limits(struct parse *p, yyjson_val *v)
     yyjson_obj_foreach(v, i, count, key, value)
     {
         char field[64];
-        snprintf(field, sizeof field, "limits.%.50s", yyjson_get_str(key));
-        int which = limit_find(yyjson_get_str(key));
-        if (which < 0 || strlen(yyjson_get_str(key)) != yyjson_get_len(key)) {
+        const char *name = unsafe_yyjson_get_str(key); // a key is a string
+        snprintf(field, sizeof field, "limits.%.50s", name);
+        int which = limit_find(name);
+        if (which < 0 || strlen(name) != yyjson_get_len(key)) {
             return job_refuse(p->error, field, "unknown limit");
         }
         int e = parse_limit(p, which, field, value);

@@ -3,6 +3,7 @@
 #ifndef ISLE_MODEL_LOWER_H
 #define ISLE_MODEL_LOWER_H
 
+#include "conf/conf.h"
 #include "model/job.h"
 #include "plan/plan.h"
 
@@ -15,6 +16,9 @@ struct lower_host {
     int64_t max_disk_mb;   // SANDBOX_MAX_DISK_MB
     int64_t tmpfs_max_mb;  // SANDBOX_TMPFS_WORKSPACE_MB: up to here a one-shot workspace is a tmpfs
 };
+
+// From the settings and this process's CPUs.
+void lower_host_read(const struct conf *c, struct lower_host *ret);
 
 // A limit that the job itself gave and the host does not have is refused, by name and bound; a
 // default is lowered to what there is. 0 or -EINVAL.

@@ -72,7 +72,7 @@ int args_parse(char *data, size_t len, char **ret_argv, char **ret_env, char **r
         }
         p = nul + 1;
     }
-    if (p != end || ret_argv[0][0] == '\0' || cwd[0] != '/') {
+    if (p != end || ret_argv[0][0] == '\0' || !cwd || cwd[0] != '/') {
         return -EINVAL;
     }
     ret_argv[h.argc] = NULL;

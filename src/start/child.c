@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -43,6 +44,41 @@ static int std_fds(void)
     return 0;
 }
 
+// The caller's resource limits are not the jobs': those have their own, which cannot be above what
+// is inherited here. Only host root can raise a hard limit, and the one of processes is remembered
+// by the user namespace. Best effort: a container's root may lack CAP_SYS_RESOURCE.
+static void raise_limits(void)
+{
+    static const struct {
+        __rlimit_resource_t resource;
+        rlim_t soft, hard;
+    } wanted[] = {
+        {RLIMIT_NOFILE, 8192, 1 << 17}, // the service takes 1000 input files; a job up to 65536
+        {RLIMIT_NPROC, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_STACK, 8 << 20, RLIM_INFINITY},
+        {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
+        {RLIMIT_CORE, 0, RLIM_INFINITY},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
+        struct rlimit l;
+        if (getrlimit(wanted[i].resource, &l)) {
+            continue;
+        }
+        rlim_t hard = l.rlim_max;
+        l.rlim_max = hard > wanted[i].hard ? hard : wanted[i].hard;
+        l.rlim_cur = wanted[i].soft;
+        if (setrlimit(wanted[i].resource, &l)) { // then as far as it goes
+            l.rlim_max = hard;
+            l.rlim_cur = wanted[i].soft < hard ? wanted[i].soft : hard;
+            setrlimit(wanted[i].resource, &l);
+        }
+    }
+}
+
 int child_session(struct start *s)
 {
     if (setsid() < 0) {
@@ -51,6 +87,7 @@ int child_session(struct start *s)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    raise_limits();
     int e = std_fds();
     if (e) {
         return start_fail(s, e, "/dev/null");
@@ -199,6 +236,28 @@ int child_ids(struct start *s)
     return e && e != -ENOSYS ? start_fail(s, e, "session keyring") : 0;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+// At its end a sanitized program looks for leaks by ptrace, which the service's filter refuses.
+static char no_leak_check[] = "ASAN_OPTIONS=detect_leaks=0";
+#endif
+
+// Settings only, from the caller. To be freed; NULL without memory.
+static const char **make_env(char *const *env)
+{
+    size_t n = 0;
+    while (env[n]) {
+        n++;
+    }
+    const char **copy = calloc(n + 2, sizeof *copy);
+    if (copy) {
+        memcpy(copy, env, n * sizeof *copy);
+#ifdef __SANITIZE_ADDRESS__
+        copy[n] = no_leak_check;
+#endif
+    }
+    return copy;
+}
+
 int child_reexec(struct start *s)
 {
     size_t n = 0;
@@ -206,7 +265,8 @@ int child_reexec(struct start *s)
         n++;
     }
     AUTO_FREE const char **argv = calloc(n + 2, sizeof *argv);
-    if (!argv) {
+    AUTO_FREE const char **env = make_env(s->env);
+    if (!argv || !env) {
         return start_fail(s, -ENOMEM, "arguments");
     }
     argv[0] = INNER_NAME;
@@ -221,8 +281,8 @@ int child_reexec(struct start *s)
         return start_fail(s, e, "descriptors");
     }
     *start_fd(s, INNER_FRONT) = INNER_FRONT; // where a failure is told
-    // the kernel's type lacks the const; it only reads
-    execve("/proc/self/exe", (char *const *)(uintptr_t)argv, s->env);
+    // execve's types lack the const; it only reads
+    execve("/proc/self/exe", (char *const *)(uintptr_t)argv, (char *const *)(uintptr_t)env);
     return start_fail(s, -errno,
                       "executing isle again (its program and libraries must be readable "
                       "and executable by all)");

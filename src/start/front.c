@@ -68,7 +68,7 @@ int front_groups(struct start *s)
         return start_fail(s, 0, "host name %s: longer than %zu bytes", name,
                           sizeof s->record.seat.hostname - 1);
     }
-    strcpy(s->record.seat.hostname, name);
+    memcpy(s->record.seat.hostname, name, strlen(name) + 1);
     return 0;
 }
 
@@ -222,7 +222,7 @@ static int std_exist(void)
 {
     int fd;
     do {
-        fd = open("/dev/null", O_RDWR);
+        fd = open("/dev/null", O_RDWR); // NOLINT(android-cloexec-open): they are to be inherited
     } while (fd >= 0 && fd <= 2);
     return fd < 0 ? -errno : close(fd);
 }

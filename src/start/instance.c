@@ -68,7 +68,7 @@ static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
         return -ENOENT;
     }
     ret->mark = mark;
-    strcpy(ret->data_dir, text + at);
+    memcpy(ret->data_dir, text + at, strlen(text + at) + 1);
     return 0;
 }
 

@@ -9,7 +9,12 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def afterwards(host: harness.Host, isle: harness.Isle):
+def afterwards(request: pytest.FixtureRequest):
+    if request.module.__name__ == "test_border":  # looks at the host itself, once for all its checks
+        yield
+        return
+    isle = request.getfixturevalue("isle")
+    request.getfixturevalue("host")
     yield
     begin = time.monotonic()
     r = isle.python("return 6 * 7", within=10)

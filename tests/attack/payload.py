@@ -18,6 +18,12 @@ def _compiled(name: str) -> pathlib.Path:
     return harness.compile_static(FOLDER / f"{name}.c", BUILT / name)
 
 
+@functools.cache
+def compiled_program(name: str) -> pathlib.Path:
+    """A program of tests/attack/programs, static."""
+    return harness.compile_static(FOLDER.parent / "programs" / f"{name}.c", BUILT / name)
+
+
 def prepared(file: str, canary: harness.Canary | None = None) -> tuple[pathlib.Path, list[str]]:
     """The file to stage and the command that runs it inside."""
     name, suffix = file.rsplit(".", 1)

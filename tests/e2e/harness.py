@@ -329,12 +329,10 @@ def exit_status(r: dict) -> int:
         return fixed[r["reason"]]
     if r["reason"] == "ok":
         return 0
-    if r["reason"] in ("isolation_unavailable", "internal", "worker_lost", "policy"):
+    if r["reason"] not in ("error", "result_too_large", "artifact"):
         return 125
     if r["signal"] is not None:
         return 128 + r["signal"]
-    if r["exit_code"] is None:
-        return 125
     return r["exit_code"] or 1
 
 

@@ -118,8 +118,19 @@ def test_env(isle):
 
 @pytest.mark.parametrize(
     "name",
-    "LD_PRELOAD LD_AUDIT LD_LIBRARY_PATH GLIBC_TUNABLES GCONV_PATH PYTHONSTARTUP PYTHONHOME PYTHONPATH "
-    "NODE_OPTIONS BASH_ENV ENV".split(),
+    [
+        "LD_PRELOAD",
+        "LD_AUDIT",
+        "LD_LIBRARY_PATH",
+        "GLIBC_TUNABLES",
+        "GCONV_PATH",
+        "PYTHONSTARTUP",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+        "BASH_ENV",
+        "ENV",
+    ],
 )
 def test_env_that_steers_loaders(isle, name):
     """Refused by name, or dropped: never in the job's environment."""

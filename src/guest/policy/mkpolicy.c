@@ -168,7 +168,7 @@ static void add_name(const char *name, enum when when, uint32_t action)
     }
     struct rule *r = &rules[n_rules];
     *r = (struct rule){.when = when, .action = action};
-    strcpy(r->name, name);
+    memcpy(r->name, name, strlen(name) + 1);
     r->nr = seccomp_syscall_resolve_name_arch(arch_token, name);
     if (r->nr == __NR_SCMP_ERROR && action != (SECCOMP_RET_ERRNO | 38U)) {
         die("no such system call", name); // ENOSYS is what an unknown call gets anyway

@@ -118,6 +118,13 @@ static void bounds_depth(void **state)
     AUTO_BUF struct buf deeper = BUF_INIT(1 << 22);
     buf_printf(&deeper, "[%s]", buf_text(&text));
     assert_int_equal(check(deeper.data, deeper.len), -EBADMSG);
+    struct json_error e;
+    yyjson_doc *doc = json_parse_envelope(deeper.data, deeper.len, &e);
+    assert_non_null(doc);
+    AUTO_BUF struct buf again = BUF_INIT(1 << 20);
+    assert_int_equal(json_write(&again, doc->root), 0);
+    assert_string_equal(again.data, deeper.data);
+    yyjson_doc_free(doc);
 
     buf_clear(&text); // as deep as a job could write it, without a stack for it
     for (int i = 0; i < 1000000; i++) {

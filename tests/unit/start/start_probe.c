@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -53,6 +54,11 @@ static void report(struct seat *seat)
                seat->launcher_pid, seat->rung, seat->downgrades, seat->landlock_abi);
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         add_status(&out, keys[i]);
+    }
+    struct rlimit files, processes;
+    if (!getrlimit(RLIMIT_NOFILE, &files) && !getrlimit(RLIMIT_NPROC, &processes)) {
+        buf_printf(&out, "nofile %llu %llu\nnproc %lld\n", (unsigned long long)files.rlim_cur,
+                   (unsigned long long)files.rlim_max, (long long)processes.rlim_max);
     }
     if (!fstatat(seat->workspace_root, "once", &st, 0)) {
         buf_printf(&out, "once %u %o\n", st.st_uid, st.st_mode & 07777U);

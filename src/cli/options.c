@@ -1,0 +1,121 @@
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int refuse(struct option_error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int refuse(struct option_error *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->text, sizeof e->text, format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+// The option that `word` is, and the value behind its '='.
+static const struct option *find(const struct option *table, size_t n, char *word, char **ret_value)
+{
+    size_t len = strcspn(word, "=");
+    for (size_t i = 0; i < n; i++) {
+        const char *names[] = {table[i].name, table[i].other};
+        for (size_t k = 0; k < 2; k++) {
+            if (!names[k]) {
+                continue;
+            }
+            bool is_long = strncmp(names[k], "--", 2) == 0;
+            if (strcmp(word, names[k]) == 0) {
+                *ret_value = NULL;
+                return &table[i];
+            }
+            if (is_long && word[len] == '=' && strlen(names[k]) == len &&
+                strncmp(word, names[k], len) == 0) {
+                *ret_value = word + len + 1;
+                return &table[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static int list_add(struct option_list *list, const char *value)
+{
+    if (list->n % 64 == 0) {
+        const char **words = reallocarray(list->words, list->n + 64, sizeof *words);
+        if (!words) {
+            return -ENOMEM;
+        }
+        list->words = words;
+    }
+    list->words[list->n++] = value;
+    return 0;
+}
+
+static int store(const struct option *o, void *target, char *value, struct option_error *e)
+{
+    char *field = (char *)target + o->offset;
+    struct option_list *list = (struct option_list *)(void *)field;
+    switch (o->kind) {
+    case OPTION_FLAG:
+        *(bool *)field = true;
+        return 0;
+    case OPTION_TEXT:
+        *(const char **)(void *)field = value;
+        return 0;
+    case OPTION_LIST:
+        if (list->n == OPTION_LIST_MAX) {
+            return refuse(e, "%s: more than %d", o->name, OPTION_LIST_MAX);
+        }
+        return list_add(list, value);
+    }
+    return -EINVAL;
+}
+
+// Takes the option at argv[*at], and its value.
+static int take(const struct option *table, size_t n, char **argv, size_t *at, void *target,
+                struct option_error *e)
+{
+    char *value;
+    const struct option *o = find(table, n, argv[*at], &value);
+    if (!o) {
+        return refuse(e, "%.100s: unknown option", argv[*at]);
+    }
+    if (o->kind == OPTION_FLAG && value) {
+        return refuse(e, "%s: takes no value", o->name);
+    }
+    if (o->kind != OPTION_FLAG && !value) {
+        value = argv[++*at];
+        char *ignored;
+        // "--timeout -l" forgot a value; "--code=-l" says that it is meant
+        if (!value || find(table, n, value, &ignored)) {
+            return refuse(e, "%s: needs a value (%s)", o->name, o->argument);
+        }
+    }
+    return store(o, target, value, e);
+}
+
+int options_parse(const struct option *table, size_t n, char **argv, void *target,
+                  struct option_rest *ret, struct option_error *ret_error)
+{
+    struct option_rest rest = {};
+    for (size_t at = 1; argv[at]; at++) {
+        if (strcmp(argv[at], "--") == 0) {
+            rest.command = argv + at + 1;
+            break;
+        }
+        if (argv[at][0] == '-' && argv[at][1]) {
+            int e = take(table, n, argv, &at, target, ret_error);
+            if (e) {
+                return e;
+            }
+        } else if (rest.n_operands < 2) {
+            rest.operands[rest.n_operands++] = argv[at];
+        }
+    }
+    *ret = rest;
+    return 0;
+}

@@ -1,0 +1,165 @@
+#include "cli/report.h"
+
+#include "base/fd.h"
+#include "codec/json.h"
+#include "model/result.h"
+
+#include <errno.h>
+#include <string.h>
+
+// The parts of a SandboxResult that the front looks at.
+struct view {
+    yyjson_val *root;
+    struct result r; // reason, exit_code, signal
+    const char *error;
+};
+
+static yyjson_val *part(const struct view *v, const char *object, const char *key)
+{
+    return yyjson_obj_get(yyjson_obj_get(v->root, object), key);
+}
+
+static bool number(yyjson_val *v, int64_t *ret) { return v && json_int(v, ret) == 0; }
+
+static bool read_view(yyjson_val *root, struct view *ret)
+{
+    struct view v = {.root = root, .r.exit_code = -1};
+    const char *reason = yyjson_get_str(yyjson_obj_get(root, "reason"));
+    int64_t n;
+    int i = 0;
+    while (reason && i < REASON_COUNT && strcmp(reason, reason_names[i]) != 0) {
+        i++;
+    }
+    if (!reason || i == REASON_COUNT) {
+        return false;
+    }
+    v.r.reason = (enum reason)i;
+    if (number(yyjson_obj_get(root, "exit_code"), &n)) {
+        v.r.exit_code = (int)(n & 0xff);
+    }
+    if (number(yyjson_obj_get(root, "signal"), &n)) {
+        v.r.signal = (int)(n & 0x7f);
+    }
+    v.error = yyjson_get_str(yyjson_obj_get(root, "error"));
+    *ret = v;
+    return true;
+}
+
+static void print_value(const struct report *r, const struct buf *text)
+{
+    fwrite(buf_text(text), 1, text->len, r->out);
+    putc('\n', r->out);
+}
+
+// A snippet's non-null result, on a line of its own.
+static int print_result(const struct report *r, const struct view *v)
+{
+    yyjson_val *value = yyjson_obj_get(v->root, "result");
+    if (!value || yyjson_is_null(value)) {
+        return 0;
+    }
+    AUTO_BUF struct buf text = BUF_INIT(64 << 20);
+    int e = json_write(&text, value);
+    if (!e) {
+        fputs(r->line_open ? "\n" : "", r->out);
+        print_value(r, &text);
+    }
+    return e;
+}
+
+static void print_truncation(const struct report *r, const struct view *v)
+{
+    static const struct {
+        const char *flag, *bytes, *name;
+    } streams[] = {{"stdout", "stdout_bytes", "standard output"},
+                   {"stderr", "stderr_bytes", "standard error"}};
+    for (size_t i = 0; i < ARRAY_LEN(streams); i++) {
+        int64_t bytes = 0;
+        if (yyjson_is_true(part(v, "truncated", streams[i].flag))) {
+            number(part(v, "usage", streams[i].bytes), &bytes);
+            fprintf(r->err, "isle: %s was cut: the job wrote %lld bytes (--max-%s-kb)\n",
+                    streams[i].name, (long long)bytes, streams[i].flag);
+        }
+    }
+}
+
+// A failure of the program's own is told by its output and status; saying it twice helps nobody.
+static bool is_told_already(const struct view *v)
+{
+    static const char *const plain[] = {"Exit code ", "Ended by signal "};
+    if (v->r.reason != REASON_ERROR || !v->error) {
+        return v->r.reason == REASON_OK;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+        if (strncmp(v->error, plain[i], strlen(plain[i])) == 0) {
+            return true;
+        }
+    }
+    const char *output = yyjson_get_str(yyjson_obj_get(v->root, "stderr"));
+    return output && strstr(output, v->error) != NULL;
+}
+
+// The text of an error may quote the job: no control characters towards a terminal.
+static void print_error(const struct report *r, const struct view *v)
+{
+    fprintf(r->err, "isle: %s", reason_names[v->r.reason]);
+    if (v->error && v->r.reason != REASON_OK) {
+        fputs(": ", r->err);
+        for (const char *p = v->error; *p; p++) {
+            putc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, r->err);
+        }
+    }
+}
+
+static void print_summary(const struct report *r, const struct view *v)
+{
+    int64_t n;
+    const char *separator = " (";
+    if (number(part(v, "usage", "wall_ms"), &n)) {
+        fprintf(r->err, "%s%.3f s", separator, (double)n / 1e3);
+        separator = ", ";
+    }
+    if (number(part(v, "usage", "cpu_ms"), &n)) {
+        fprintf(r->err, "%sCPU %.3f s", separator, (double)n / 1e3);
+        separator = ", ";
+    }
+    if (number(part(v, "usage", "memory_peak_bytes"), &n)) {
+        fprintf(r->err, "%smemory %.1f MB", separator, (double)n / (1 << 20));
+        separator = ", ";
+    }
+    fputs(separator[0] == ',' ? ")" : "", r->err);
+}
+
+static void print_for_people(const struct report *r, const struct view *v)
+{
+    print_truncation(r, v);
+    if (r->terminal || !is_told_already(v)) {
+        print_error(r, v);
+        if (r->terminal) {
+            print_summary(r, v);
+        }
+        putc('\n', r->err);
+    }
+}
+
+int report_print(const struct report *r, const struct buf *final)
+{
+    struct json_error why;
+    struct view v;
+    yyjson_doc *doc = json_parse_envelope(final->data, final->len, &why);
+    if (!doc || !read_view(yyjson_doc_get_root(doc), &v)) {
+        yyjson_doc_free(doc);
+        return -EBADMSG;
+    }
+    int e = 0;
+    if (r->json) {
+        print_value(r, final);
+    } else {
+        e = r->snippet ? print_result(r, &v) : 0;
+        fflush(r->out);
+        print_for_people(r, &v);
+    }
+    int status = result_exit_status(&v.r);
+    yyjson_doc_free(doc);
+    return e ? e : status;
+}

@@ -1,0 +1,277 @@
+// `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
+// outside; everything with power over jobs happens in the processes that start_front() makes.
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/outdir.h"
+#include "cli/report.h"
+#include "cli/run_job.h"
+#include "cli/run_options.h"
+#include "cli/session.h"
+#include "cli/show_plan.h"
+#include "conf/conf.h"
+#include "model/result.h"
+#include "start/start.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+struct run {
+    struct run_options options;
+    struct conf conf;
+    struct lower_host host;
+    struct run_job job;
+    struct outdir artifacts;
+    const struct cli_places *places;
+    sigset_t caller_mask;
+};
+
+static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static int complain(const char *format, ...)
+{
+    va_list args;
+    fputs("isle run: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    putc('\n', stderr);
+    return CLI_REFUSED;
+}
+
+// ---- Before anything runs
+
+// Settings and the job, checked. 0 or an exit status.
+static int prepare(struct run *r, char **argv)
+{
+    struct option_error option;
+    struct conf_error setting;
+    struct run_error job;
+    if (run_options_parse(argv, &r->options, &option)) {
+        return complain("%s; see isle run --help", option.text);
+    }
+    if (r->options.help) {
+        return 0;
+    }
+    if (conf_load(&r->conf, environ, &setting)) {
+        return complain("%s", setting.text);
+    }
+    if (!conf_bool(&r->conf, SETTING_RUNTIME_ENABLED)) {
+        return complain("SANDBOX_RUNTIME_ENABLED is false: every job is refused");
+    }
+    lower_host_read(&r->conf, &r->host);
+    if (run_job_build(&r->options, &r->host, &r->job, &job)) {
+        return complain("%s", job.text);
+    }
+    return 0;
+}
+
+// Many input files are many descriptors; what the shell set as soft limit is often just 1024.
+static void raise_descriptor_limit(const struct run *r)
+{
+    struct rlimit l;
+    if (r->options.files.n > 500 && getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+// ---- The end of a job that has no result of the service's
+
+static int print_own_result(const struct run *r, enum reason reason, const char *text)
+{
+    struct result result;
+    AUTO_BUF struct buf json = BUF_INIT(1 << 20);
+    result_init(&result, r->job.job.id, 0, 0);
+    result_fail(&result, reason, STAGE_PREPARATION, "%s", text);
+    if (r->options.json && result_write(&json, &result) == 0) {
+        puts(buf_text(&json));
+    } else if (!r->options.json) {
+        fprintf(stderr, "isle: %s: %s\n", reason_names[reason], text);
+    }
+    int status = result_exit_status(&result);
+    result_done(&result);
+    return status;
+}
+
+static int print_lost(const struct run *r, int wait_status)
+{
+    char text[160];
+    if (WIFSIGNALED(wait_status)) {
+        snprintf(text, sizeof text, "the service was ended by signal %d (SIG%s)",
+                 WTERMSIG(wait_status), sigabbrev_np(WTERMSIG(wait_status)));
+    } else {
+        snprintf(text, sizeof text, "the service ended without a result (status %d)",
+                 WEXITSTATUS(wait_status));
+    }
+    return print_own_result(r, REASON_INTERNAL, text);
+}
+
+// ---- The job
+
+static struct start_config start_config_of(const struct run *r)
+{
+    const struct conf *c = &r->conf;
+    return (struct start_config){
+        .data_dir = c->text[SETTING_WORKSPACE_ROOT],
+        .run_dir = c->text[SETTING_RUN_DIR],
+        .runtime_root = c->text[SETTING_RUNTIME_ROOT],
+        .guest_dir = r->places->guest_dir,
+        .libexec_dir = r->places->libexec_dir,
+        .hostname = c->text[SETTING_HOSTNAME],
+        .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,
+        .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
+        .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
+        .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
+        .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
+    };
+}
+
+// Signals that end the job wait in a descriptor from before the start on: a Ctrl-C in the middle of
+// it must not leave half an instance behind. The children reset their own masks.
+static int hold_signals(struct run *r)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        struct sigaction now;
+        // nohup and the like: what the caller ignores stays ignored
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+            sigaddset(&set, numbers[i]);
+        }
+    }
+    sigprocmask(SIG_BLOCK, &set, &r->caller_mask);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int end_status(struct run *r, struct session *s, enum session_end end, int wait_status)
+{
+    struct report report = {.json = r->options.json,
+                            .snippet = r->job.job.kind == JOB_SNIPPET,
+                            .terminal = isatty(STDERR_FILENO),
+                            .line_open = s->line_open,
+                            .out = stdout,
+                            .err = stderr};
+    if (end == SESSION_CANCELLED || (end == SESSION_LOST && s->cancelled && !s->out_error)) {
+        return print_own_result(r, REASON_CANCELLED, "cancelled; the job was killed");
+    }
+    int status = end == SESSION_FINAL ? report_print(&report, &s->final) : -EBADMSG;
+    if (status < 0) {
+        return print_lost(r, wait_status);
+    }
+    if (r->artifacts.error[0]) {
+        return complain("%s", r->artifacts.error);
+    }
+    return status;
+}
+
+// Output that could not be written is a failure even if the job was none.
+static int output_status(const struct session *s, int status)
+{
+    bool failed = fflush(stdout) || ferror(stdout);
+    int error = s->out_error ? s->out_error : s->err_error ? s->err_error : failed ? errno : 0;
+    if (error == 0 || error == ETIMEDOUT) {
+        return status;
+    }
+    if (error != EPIPE) {
+        errno = error;
+        complain("output: %m");
+    }
+    return status ? status : CLI_REFUSED;
+}
+
+static int talk(struct run *r, struct front *front, int signals)
+{
+    struct start_error why;
+    enum session_end end;
+    bool live = !r->options.json;
+    struct session s = {.service = front->service,
+                        .signals = signals,
+                        .out = live ? STDOUT_FILENO : -1,
+                        .err = live ? STDERR_FILENO : -1,
+                        .artifacts = &r->artifacts};
+    int wait_status = 0;
+    int e = session_run(&s, &r->job, &end);
+    if (e || end != SESSION_FINAL) { // nothing more is expected of it
+        syscall(SYS_pidfd_send_signal, front->pidfd, SIGKILL, NULL, 0);
+    }
+    int left = start_finish(front, &wait_status, &why);
+    sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
+    outdir_done(&r->artifacts);
+    int status = e ? print_own_result(r, REASON_INTERNAL, strerrordesc_np(-e))
+                   : end_status(r, &s, end, wait_status);
+    status = output_status(&s, status);
+    session_done(&s);
+    if (left) {
+        fprintf(stderr, "isle: %s: %s\n", why.step, why.text);
+    }
+    return status;
+}
+
+static int start_and_talk(struct run *r, char **settings)
+{
+    struct start_config config = start_config_of(r);
+    struct start_error why;
+    struct front front;
+    char *argv[] = {NULL};
+    AUTO_CLOSE int signals = hold_signals(r);
+    int e = start_front(&config, argv, settings, &front, &why);
+    if (!e) {
+        return talk(r, &front, signals);
+    }
+    struct signalfd_siginfo info;
+    if (signals >= 0 && read(signals, &info, sizeof info) == sizeof info) {
+        return print_own_result(r, REASON_CANCELLED, "cancelled before the job began");
+    }
+    if (r->options.json) {
+        print_own_result(r, REASON_ISOLATION_UNAVAILABLE, why.text);
+    }
+    return complain("%s: %s", why.step, why.text);
+}
+
+static int run_job(struct run *r)
+{
+    const char *folder = r->options.output_dir;
+    if (!r->places->found) {
+        return complain("isle-launcher is missing (last looked in %.300s); install isle as a whole",
+                        r->places->libexec_dir);
+    }
+    int e = outdir_open(&r->artifacts, folder, &r->job.job);
+    if (e) {
+        return complain("--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
+    }
+    char **settings = conf_environment(&r->conf);
+    int status = settings ? start_and_talk(r, settings) : complain("not enough memory");
+    conf_environment_free(settings);
+    return status;
+}
+
+int cli_run(int argc, char **argv, const struct cli_places *places)
+{
+    (void)argc;
+    struct run r = {.places = places,
+                    .job.job.stdin_fd = -1,
+                    .artifacts = {.dir = -1, .folder = -1, .file = -1}};
+    int status = prepare(&r, argv);
+    if (status == 0 && r.options.help) {
+        run_options_help(stdout);
+    } else if (status == 0 && r.options.show_plan) {
+        status = show_plan_print(&r.job, &r.host, &r.conf, r.options.json, stdout);
+    } else if (status == 0) {
+        raise_descriptor_limit(&r);
+        status = run_job(&r);
+    }
+    if (status == 0 && (fflush(stdout) || ferror(stdout))) {
+        status = CLI_REFUSED;
+    }
+    outdir_done(&r.artifacts);
+    run_job_done(&r.job);
+    run_options_done(&r.options);
+    return status;
+}

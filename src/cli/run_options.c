@@ -1,0 +1,177 @@
+#include "cli/run_options.h"
+
+#include "base/fd.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(field) offsetof(struct run_options, field)
+
+static const struct option own_options[] = {
+    {"--language", "-l", "LANG", OPTION_TEXT, AT(language),
+     "python, javascript or bash; else by FILE's extension or #! line"},
+    {"--code", "-c", "CODE", OPTION_TEXT, AT(code), "the code itself"},
+    {"--params", NULL, "JSON|@FILE", OPTION_TEXT, AT(params),
+     "a snippet's `params`, an object; every digit is kept"},
+    {"--stdin", NULL, "FILE|-", OPTION_TEXT, AT(input),
+     "standard input of the job; without it, empty"},
+    {"--env", NULL, "NAME=VALUE", OPTION_LIST, AT(env), "a variable of the job's environment"},
+    {"--cwd", NULL, "DIR", OPTION_TEXT, AT(cwd), "working folder, below /workspace"},
+    {"--file", NULL, "SRC[:DEST]", OPTION_LIST, AT(files),
+     "puts a copy of SRC into /workspace (at DEST; the last colon counts)"},
+    {"--artifact", NULL, "PATH[?]", OPTION_LIST, AT(artifacts),
+     "a file the job makes; with ? it may be missing"},
+    {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
+     "where artifacts go, under their path in /workspace; without it they are only listed"},
+    {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live"},
+    {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),
+     "prints what would happen (with --json as JSON); runs nothing"},
+    {"--help", "-h", NULL, OPTION_FLAG, AT(help), "this text"},
+};
+
+enum { N_OWN = ARRAY_LEN(own_options), N_OPTIONS = N_OWN + LIMIT_COUNT };
+
+// The limits' rows come from their own table.
+static void fill_table(struct option table[N_OPTIONS])
+{
+    memcpy(table, own_options, sizeof own_options);
+    for (size_t i = 0; i < LIMIT_COUNT; i++) {
+        table[N_OWN + i] = (struct option){limit_specs[i].option,
+                                           NULL,
+                                           limit_specs[i].unit,
+                                           OPTION_TEXT,
+                                           AT(limit) + i * sizeof(const char *),
+                                           limit_specs[i].help};
+    }
+}
+
+static int refuse(struct option_error *e, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static int refuse(struct option_error *e, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(e->text, sizeof e->text, format, args);
+    va_end(args);
+    return -EINVAL;
+}
+
+// One thing to run.
+static int choose(struct run_options *o, const struct option_rest *rest, struct option_error *e)
+{
+    if (rest->n_operands > 1) {
+        return refuse(e, "%.100s: one FILE is enough; words of a command go behind --",
+                      rest->operands[1]);
+    }
+    o->file = rest->n_operands ? rest->operands[0] : NULL;
+    o->command = rest->command;
+    int n = (o->file != NULL) + (o->code != NULL) + (o->command != NULL);
+    if (n == 0) {
+        return refuse(e, "nothing to run: give FILE, -c CODE, - or -- CMD");
+    }
+    if (n > 1) {
+        return refuse(e, "give only one of FILE, -c CODE, - and -- CMD");
+    }
+    if (o->command && !o->command[0]) {
+        return refuse(e, "--: a command must follow");
+    }
+    if (o->file && strcmp(o->file, "-") == 0 && o->input && strcmp(o->input, "-") == 0) {
+        return refuse(e, "--stdin: - cannot be both the code and its input");
+    }
+    return 0;
+}
+
+int run_options_parse(char **argv, struct run_options *ret, struct option_error *ret_error)
+{
+    struct option table[N_OPTIONS];
+    struct option_rest rest;
+    *ret = (struct run_options){};
+    fill_table(table);
+    int e = options_parse(table, N_OPTIONS, argv, ret, &rest, ret_error);
+    return e || ret->help ? e : choose(ret, &rest, ret_error);
+}
+
+void run_options_done(struct run_options *o)
+{
+    free(o->env.words);
+    free(o->files.words);
+    free(o->artifacts.words);
+    *o = (struct run_options){};
+}
+
+const char *run_options_of_field(const char *field)
+{
+    static const struct {
+        const char *prefix, *option;
+    } rows[] = {{"params", "--params"},
+                {"env", "--env"},
+                {"cwd", "--cwd"},
+                {"input_files", "--file"},
+                {"artifacts", "--artifact"},
+                {"language", "-l"},
+                {"stdin_fd", "--stdin"}};
+    if (strncmp(field, "limits.", 7) == 0) {
+        int which = limit_find(field + 7);
+        return which < 0 ? NULL : limit_specs[which].option;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        size_t n = strlen(rows[i].prefix);
+        if (strncmp(field, rows[i].prefix, n) == 0 && (!field[n] || strchr(".[", field[n]))) {
+            return rows[i].option;
+        }
+    }
+    return NULL;
+}
+
+static void print_option(FILE *out, const struct option *o)
+{
+    char names[64];
+    snprintf(names, sizeof names, "%s%s%s%s%s", o->other ? o->other : "", o->other ? ", " : "",
+             o->name, o->argument ? " " : "", o->argument ? o->argument : "");
+    fprintf(out, "  %-24s  %s\n", names, o->help);
+}
+
+static void print_limit(FILE *out, enum limit which)
+{
+    const struct limit_spec *s = &limit_specs[which];
+    char names[64], min[32], max[32], initial[32];
+    snprintf(names, sizeof names, "%s N", s->option);
+    limit_format(which, s->min, min, sizeof min);
+    limit_format(which, s->max, max, sizeof max);
+    const char *most = which == LIMIT_CPUS ? "all" : max; // the host's
+    limit_format(which, s->initial, initial, sizeof initial);
+    bool none = s->optional && s->initial == 0;
+    fprintf(out, "  %-24s  %s: %s to %s %s, default %s\n", names, s->help, min, most, s->unit,
+            none ? "none" : initial);
+}
+
+void run_options_help(FILE *out)
+{
+    fputs(
+        "Runs one job in a sandbox of its own: no file, process or network of this machine.\n\n"
+        "Usage: isle run [OPTIONS] FILE            a snippet in Python or JavaScript, or a script\n"
+        "       isle run [OPTIONS] -l LANG -c CODE\n"
+        "       isle run [OPTIONS] -l LANG -       the code from standard input\n"
+        "       isle run [OPTIONS] -- CMD ARG...   a command\n\n"
+        "What a snippet returns is printed as one line of JSON after its output. FILE itself is\n"
+        "not in /workspace; --file puts files there.\n\nOptions:\n",
+        out);
+    for (size_t i = 0; i < N_OWN; i++) {
+        print_option(out, &own_options[i]);
+    }
+    fputs("\nLimits:\n", out);
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        print_limit(out, (enum limit)i);
+    }
+    fputs("\nExit status: the job's own (1 if it exited 0 without success); 128 + n by signal n;\n"
+          "124 timeout or CPU time; 137 memory; 130 cancelled; 125 everything else, and then\n"
+          "nothing of the job ran or the sandbox failed.\n\nExamples:\n"
+          "  isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'\n"
+          "  isle run job.js --timeout 5 --memory 256\n"
+          "  isle run plot.py --file data.csv:input/data.csv \\\n"
+          "      --artifact output/plot.png --output-dir .\n"
+          "  isle run --stdin - -- sort -n < numbers\n"
+          "  isle run --json -l bash -c 'echo out; exit 3'\n",
+          out);
+}

@@ -1,0 +1,281 @@
+#include "cli/show_plan.h"
+
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "codec/utf8.h"
+#include "plan/steps.h"
+#include "runtime/runtime.h"
+#include "start/steps.h"
+
+#include <string.h>
+
+// What stands in a job's root, in the order of mounting. "%s" is the setting's value.
+static const struct mount_row {
+    const char *target, *what;
+    enum setting source; // SETTING_COUNT: none
+} mounts[] = {
+    {"/", "tmpfs of the launcher, read-only", SETTING_COUNT},
+    {"/usr", "read-only, from %s; bin, sbin, lib, lib64 are links into it", SETTING_RUNTIME_ROOT},
+    {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT},
+    {"/etc", "made up; host name %s", SETTING_HOSTNAME},
+    {"/dev", "null, zero, full, random, urandom, tty; no others", SETTING_COUNT},
+    {"/proc", "of the job's own pid namespace, read-only", SETTING_COUNT},
+    {"/dev/shm", "tmpfs, 64 MB, charged to the job", SETTING_COUNT},
+    {"/tmp", "tmpfs of the job's own", SETTING_COUNT},
+    {"/workspace", "the job's workspace, read-write", SETTING_COUNT},
+};
+
+static const char *const kind_names[] = {
+    [JOB_SNIPPET] = "snippet", [JOB_SCRIPT] = "script", [JOB_COMMAND] = "command"};
+
+static const char *const where_names[] = {
+    [PLAN_IN_LAUNCHER] = "launcher", [PLAN_IN_PID1] = "pid 1", [PLAN_IN_PID2] = "pid 2"};
+
+enum { FOLDERS_OF_A_WORKSPACE = 4 }; // input, output, tmp, logs
+
+struct plan {
+    const struct job *job;
+    const struct conf *conf;
+    struct lowered low;
+    struct runtime_start start;
+};
+
+static const char *workspace_kind(const struct plan *p)
+{
+    return p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? "tmpfs" : "folder";
+}
+
+static const char *filter_name(const struct plan *p)
+{
+    return p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs (fallocate allowed)"
+                                                    : "folder (fallocate refused)";
+}
+
+static void mount_text(const struct plan *p, const struct mount_row *m, char *text, size_t size)
+{
+    const char *mark = strstr(m->what, "%s");
+    if (!mark || m->source == SETTING_COUNT) {
+        snprintf(text, size, "%s", m->what);
+        return;
+    }
+    snprintf(text, size, "%.*s%s%s", (int)(mark - m->what), m->what, p->conf->text[m->source],
+             mark + 2);
+}
+
+static void limit_text(const struct plan *p, enum limit which, char *text, size_t size)
+{
+    int64_t value = p->job->limits.value[which];
+    if (limit_specs[which].optional && value == 0) {
+        snprintf(text, size, "none");
+    } else {
+        limit_format(which, value, text, size);
+    }
+}
+
+// ---- For people
+
+static void print_words(FILE *out, const char *title, const char *const *words)
+{
+    fprintf(out, "\n%s\n", title);
+    for (size_t i = 0; words[i]; i++) {
+        AUTO_BUF struct buf word = BUF_INIT(1 << 20);
+        utf8_json_string(&word, words[i], strlen(words[i])); // a tenant's bytes on a terminal
+        fprintf(out, "  %.*s\n", word.len >= 2 ? (int)word.len - 2 : 0, buf_text(&word) + 1);
+    }
+}
+
+static void print_limits(FILE *out, const struct plan *p)
+{
+    fputs("Limits\n", out);
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        char value[32];
+        limit_text(p, (enum limit)i, value, sizeof value);
+        fprintf(out, "  %-16s %10s %-12s set by %-8s %s\n", limit_specs[i].name, value,
+                limit_specs[i].unit, limit_source_names[p->job->limits.source[i]],
+                limit_specs[i].on_hit);
+    }
+}
+
+static void print_sizes(FILE *out, const struct plan *p)
+{
+    const struct plan_limits *l = &p->low.start.limits;
+    fprintf(out,
+            "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
+            "  workspace        %s, %llu bytes, %llu inodes\n"
+            "  /tmp             tmpfs, %llu bytes, %u inodes\n"
+            "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
+            "  seccomp filter   %s\n  network          none: loopback only\n"
+            "  user             1000, in a user namespace of its own\n",
+            kind_names[p->job->kind], p->job->language ? ", " : "",
+            p->job->language ? language_names[p->job->language] : "", p->job->cwd,
+            workspace_kind(p), (unsigned long long)p->low.workspace_bytes,
+            (unsigned long long)p->low.workspace_inodes, (unsigned long long)l->tmp_bytes,
+            l->tmp_inodes, (unsigned long long)l->memory_bytes,
+            p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
+            (unsigned long long)l->file_bytes, filter_name(p));
+}
+
+static void print_mounts(FILE *out, const struct plan *p)
+{
+    fputs("\nMounts\n", out);
+    for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
+        char text[4300];
+        mount_text(p, &mounts[i], text, sizeof text);
+        fprintf(out, "  %-16s %s\n", mounts[i].target, text);
+    }
+}
+
+static void print_steps(FILE *out)
+{
+    fputs("\nStart, once\n", out);
+    for (size_t i = 0; i < start_n_steps; i++) {
+        fprintf(out, "  %-22s %-9s %s\n", start_steps[i].name,
+                start_where_names[start_steps[i].where], start_steps[i].why);
+    }
+    for (int phase = PLAN_PHASE_ONE; phase <= PLAN_PHASE_TWO; phase++) {
+        fprintf(out, "\nLaunch, phase %s\n",
+                phase == PLAN_PHASE_ONE ? "one: before the job is known" : "two: with the job");
+        for (size_t i = 0; i < PLAN_N_STEPS; i++) {
+            if ((int)plan_steps[i].phase == phase) {
+                fprintf(out, "  %-22s %-9s %s\n", plan_steps[i].name,
+                        where_names[plan_steps[i].where], plan_steps[i].why);
+            }
+        }
+    }
+}
+
+static int print_text(FILE *out, const struct plan *p)
+{
+    print_limits(out, p);
+    print_sizes(out, p);
+    print_mounts(out, p);
+    print_words(out, "Command", p->start.argv);
+    print_words(out, "Environment", p->start.env);
+    print_steps(out);
+    return 0;
+}
+
+// ---- For programs
+
+static void put(struct buf *b, const char *key, const char *text)
+{
+    char last = b->len ? b->data[b->len - 1] : '{';
+    buf_printf(b, "%s\"%s\":", last == '{' ? "" : ",", key);
+    utf8_json_string(b, text, strlen(text));
+}
+
+static void put_number(struct buf *b, const char *key, uint64_t value)
+{
+    char last = b->len ? b->data[b->len - 1] : '{';
+    buf_printf(b, "%s\"%s\":%llu", last == '{' ? "" : ",", key, (unsigned long long)value);
+}
+
+static void put_words(struct buf *b, const char *key, const char *const *words)
+{
+    buf_printf(b, ",\"%s\":[", key);
+    for (size_t i = 0; words[i]; i++) {
+        buf_puts(b, i ? "," : "");
+        utf8_json_string(b, words[i], strlen(words[i]));
+    }
+    buf_putc(b, ']');
+}
+
+static void put_limits(struct buf *b, const struct plan *p)
+{
+    buf_puts(b, "\"limits\":[");
+    for (int i = 0; i < LIMIT_COUNT; i++) {
+        char value[32];
+        limit_text(p, (enum limit)i, value, sizeof value);
+        buf_printf(b, "%s{", i ? "," : "");
+        put(b, "name", limit_specs[i].name);
+        buf_printf(b, ",\"value\":%s", strcmp(value, "none") == 0 ? "null" : value);
+        put(b, "unit", limit_specs[i].unit);
+        put(b, "set_by", limit_source_names[p->job->limits.source[i]]);
+        put(b, "on_hit", limit_specs[i].on_hit);
+        buf_putc(b, '}');
+    }
+    buf_putc(b, ']');
+}
+
+static void put_sandbox(struct buf *b, const struct plan *p)
+{
+    const struct plan_limits *l = &p->low.start.limits;
+    buf_puts(b, ",\"sandbox\":{");
+    put(b, "job", kind_names[p->job->kind]);
+    put(b, "language", language_names[p->job->language]);
+    put(b, "cwd", p->job->cwd);
+    put(b, "workspace", workspace_kind(p));
+    put_number(b, "workspace_bytes", p->low.workspace_bytes);
+    put_number(b, "workspace_inodes", p->low.workspace_inodes);
+    put_number(b, "tmp_bytes", l->tmp_bytes);
+    put_number(b, "tmp_inodes", l->tmp_inodes);
+    put_number(b, "memory_bytes", l->memory_bytes);
+    put_number(b, "file_bytes", l->file_bytes);
+    put(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
+    put(b, "network", "none");
+    buf_putc(b, '}');
+}
+
+static void put_mounts(struct buf *b, const struct plan *p)
+{
+    buf_puts(b, ",\"mounts\":[");
+    for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
+        char text[4300];
+        mount_text(p, &mounts[i], text, sizeof text);
+        buf_printf(b, "%s{", i ? "," : "");
+        put(b, "target", mounts[i].target);
+        put(b, "what", text);
+        buf_putc(b, '}');
+    }
+    buf_putc(b, ']');
+}
+
+static void put_steps(struct buf *b)
+{
+    buf_puts(b, ",\"start\":[");
+    for (size_t i = 0; i < start_n_steps; i++) {
+        buf_printf(b, "%s{", i ? "," : "");
+        put(b, "name", start_steps[i].name);
+        put(b, "where", start_where_names[start_steps[i].where]);
+        put(b, "why", start_steps[i].why);
+        buf_putc(b, '}');
+    }
+    buf_puts(b, "],\"launch\":[");
+    for (size_t i = 0; i < PLAN_N_STEPS; i++) {
+        buf_printf(b, "%s{", i ? "," : "");
+        put(b, "name", plan_steps[i].name);
+        put_number(b, "phase", plan_steps[i].phase);
+        put(b, "where", where_names[plan_steps[i].where]);
+        put(b, "why", plan_steps[i].why);
+        buf_putc(b, '}');
+    }
+    buf_putc(b, ']');
+}
+
+static int print_json(FILE *out, const struct plan *p)
+{
+    AUTO_BUF struct buf b = BUF_INIT(4 << 20);
+    buf_putc(&b, '{');
+    put_limits(&b, p);
+    put_sandbox(&b, p);
+    put_mounts(&b, p);
+    put_words(&b, "command", p->start.argv);
+    put_words(&b, "environment", p->start.env);
+    put_steps(&b);
+    buf_puts(&b, "}\n");
+    return b.error || fwrite(b.data, 1, b.len, out) != b.len ? CLI_REFUSED : 0;
+}
+
+int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
+                    bool json, FILE *out)
+{
+    struct plan p = {.job = &j->job, .conf = conf};
+    struct lower_staged staged = {j->staged_bytes, j->job.n_files + FOLDERS_OF_A_WORKSPACE};
+    lower_job(&j->job, host, &staged, &p.low);
+    if (runtime_begin(&p.start, &j->job, "UTC")) {
+        return CLI_REFUSED;
+    }
+    int status = json ? print_json(out, &p) : print_text(out, &p);
+    runtime_done(&p.start);
+    return status;
+}

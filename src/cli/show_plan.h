@@ -1,0 +1,16 @@
+// show_plan.h: `isle run --show-plan`: the effective limits and who set each, what the job would
+// see, the steps of the start and of the launch. Runs nothing.
+#ifndef ISLE_CLI_SHOW_PLAN_H
+#define ISLE_CLI_SHOW_PLAN_H
+
+#include "cli/run_job.h"
+#include "conf/conf.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+// 0 or CLI_REFUSED.
+int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
+                    bool json, FILE *out);
+
+#endif

@@ -1,0 +1,92 @@
+"""`isle run` on hosts that lack something, and the bounds of a whole instance."""
+
+from __future__ import annotations
+
+import harness
+import pytest
+
+SLOW = harness.SLOW
+pytestmark = pytest.mark.usefixtures("host")
+
+PARENT, SELF = 1 << 1, 1 << 2  # enum plan_rung, as bits
+IDENTITY = """
+import os
+print(os.getuid(), os.getgid(), os.getgroups())
+print(sorted({l.split()[1] for l in open("/proc/self/status") if l.startswith("Cap")}))
+print(open("/proc/self/uid_map").read().split()[::2])
+with open("f", "w") as f: f.write("x")
+os.unlink("f")
+"""
+
+
+def refusing(mask: int, **more: str) -> dict[str, str]:
+    return {"ISLE_TEST_REFUSE_RUNGS": str(mask), **more}
+
+
+@pytest.mark.parametrize("mask", [0, PARENT])
+def test_user_namespace_by_either_way(isle, mask):
+    r = isle.command(["python3", "-c", IDENTITY], env=refusing(mask))
+    assert r.reason == "ok", r.result
+    assert r.lines == ["1000 1000 []", "['0000000000000000']", "['1000', '1']"]
+    assert r.result["isolation"]["level"] == "full" and r.result["isolation"]["downgrades"] == []
+
+
+def test_without_user_namespaces_it_says_so(isle):
+    r = isle.command(["python3", "-c", IDENTITY], env=refusing(PARENT | SELF))
+    assert r.reason == "ok", r.result
+    assert r.lines[0] not in ("0 0 []", "1000 1000 []") and r.lines[1] == "['0000000000000000']"
+    assert r.result["isolation"]["level"] == "degraded"
+    assert r.result["isolation"]["downgrades"] == ["no_user_namespace"]
+
+
+def test_without_user_namespaces_and_required(isle):
+    env = refusing(PARENT | SELF, SANDBOX_REQUIRE_USER_NAMESPACE="true")
+    r = isle.run("-l", "bash", "-c", "echo ran", env=env)
+    assert r.status == 125 and r.out == b"" and b"user namespace" in r.err, r
+
+
+def test_identity_without_user_namespaces_resists(isle):
+    code = "import ctypes, os\nfor n in (105, 106, 117, 119):\n    print(ctypes.CDLL(None).syscall(n, 0, 0, 0) == -1)"
+    r = isle.command(["python3", "-c", code], env=refusing(PARENT | SELF))
+    assert r.lines == ["True"] * 4, r.result
+
+
+def test_instance_bounds_its_jobs(isle):
+    """A job may ask for more than the whole instance has: the instance's own limit holds."""
+    code = """
+import os, time
+n = 0
+try:
+    while n < 1000:
+        if os.fork() == 0: time.sleep(20); os._exit(0)
+        n += 1
+except OSError as e: print(e.errno)
+print(n)
+"""
+    r = isle.python(code, "--pids", "2000", env={"SANDBOX_INSTANCE_PIDS": "150"})
+    assert r.lines[0] == "11" and int(r.lines[1]) < 150, r.result
+    code = "b = bytearray(600 << 20)\nfor i in range(0, len(b), 4096): b[i] = 1\nprint('touched')"
+    r = isle.python(code, "--memory", "2000", env={"SANDBOX_INSTANCE_MEMORY_MB": "300"})
+    assert "touched" not in r.stdout and r.result["success"] is False, r.result
+
+
+def test_set_id_bits(isle):
+    code = """
+import os
+open("f", "w").close()
+for mode in (0o4755, 0o2755, 0o6755):
+    try: os.chmod("f", mode); print("set", oct(mode))
+    except OSError as e: print(e.errno)
+os.chmod("f", 0o1755)
+print(oct(os.stat("f").st_mode))
+try: os.mkdir("d", 0o2777); print("made")
+except OSError as e: print(e.errno)
+"""
+    assert isle.command(["python3", "-c", code]).lines == ["1", "1", "1", "0o101755", "1"]
+
+
+def test_nothing_in_the_results_names_the_host(isle):
+    r = isle.sh("cat /proc/self/cgroup /etc/passwd /etc/hosts; env; hostname; ls -la / /etc")
+    assert r.reason == "ok"
+    for word in (str(isle.data), str(harness.RUNTIME_ROOT), "/var/lib/isle"):
+        assert word not in r.stdout, word

@@ -1,0 +1,32 @@
+// checks.h: what the files of the launcher's integration test share.
+#ifndef TEST_LAUNCHER_CHECKS_H
+#define TEST_LAUNCHER_CHECKS_H
+
+#include "client.h"
+
+extern char output[65536]; // of the last job: stdout and stderr together
+
+void check(const char *name, bool ok, const char *detail);
+// Text about a record, for failures.
+const char *say(const struct plan_record *r, int e);
+bool clean_exit(const struct plan_record *r, int e, int status);
+
+struct try try_of(const char *const *argv);
+int run_try(struct client *c, const struct try *t, int timeout_ms, struct plan_record *ret);
+int run_sh(struct client *c, const char *script, struct plan_record *ret);
+int run_python(struct client *c, const char *script, struct plan_record *ret);
+void slurp(int fd);
+int memory_file(void);
+
+void check_exits(struct client *c);
+void check_execution(struct client *c);
+void check_limits(struct client *c);
+void check_signals(struct client *c);
+void check_view(struct client *c);
+void check_policy(struct client *c);
+void check_border(struct client *c);
+void check_parked(struct client *c);
+void check_stock(struct client *c);
+void check_rung(struct client *c, uint32_t rung);
+
+#endif

@@ -1,0 +1,182 @@
+// test_launcher: the launcher, for real: starts an instance as `isle run` does and, as its dropped
+// service, asks for sandboxes and attacks it. Needs root and a runtime root ($ISLE_RUNTIME_ROOT or
+// /var/lib/isle/runtime/current); without them it is skipped (77).
+//
+//   test_launcher LIBEXEC_DIR [GROUP...]
+#include "base/fd.h"
+#include "checks.h"
+#include "plan/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+char output[65536];
+static int failed, passed;
+
+void check(const char *name, bool ok, const char *detail)
+{
+    fprintf(stderr, "%s %s%s%s\n", ok ? "ok  " : "FAIL", name, ok ? "" : ": ", ok ? "" : detail);
+    *(ok ? &passed : &failed) += 1;
+}
+
+const char *say(const struct plan_record *r, int e)
+{
+    static char text[1024];
+    snprintf(text, sizeof text,
+             "e %d error %d step %s status %x flags %u cpu %.1f ms peak %llu pids %llu; output: "
+             "%.500s",
+             e, r->error, plan_step_name(r->step), (unsigned)r->status, r->flags,
+             (double)r->cpu_ns / 1e6, (unsigned long long)r->memory_peak_bytes,
+             (unsigned long long)r->pids_peak, output);
+    return text;
+}
+
+bool clean_exit(const struct plan_record *r, int e, int status)
+{
+    return !e && !r->error && !r->flags && WIFEXITED(r->status) && WEXITSTATUS(r->status) == status;
+}
+
+// To append: what is not opened by a path has no lock on its offset, and writers would overlap.
+int memory_file(void)
+{
+    int fd = memfd_create("out", MFD_CLOEXEC);
+    return fcntl(fd, F_SETFL, O_APPEND) ? -1 : fd;
+}
+
+void slurp(int fd)
+{
+    ssize_t n = pread(fd, output, sizeof output - 1, 0);
+    output[n > 0 ? n : 0] = '\0';
+}
+
+struct try try_of(const char *const *argv) { return (struct try){.argv = argv, .tmpfs_no = -1}; }
+
+int run_try(struct client *c, const struct try *t, int timeout_ms, struct plan_record *ret)
+{
+    struct try copy = *t;
+    AUTO_CLOSE int out = memory_file();
+    copy.fd[PLAN_FD_STDOUT] = copy.fd[PLAN_FD_STDERR] = out;
+    int e = client_run(c, 0, &copy, timeout_ms, ret);
+    slurp(out);
+    return e;
+}
+
+int run_sh(struct client *c, const char *script, struct plan_record *ret)
+{
+    const char *const argv[] = {"/bin/sh", "-c", script, NULL};
+    struct try t = try_of(argv);
+    return run_try(c, &t, 10000, ret);
+}
+
+int run_python(struct client *c, const char *script, struct plan_record *ret)
+{
+    const char *const argv[] = {"/usr/bin/python3.13", "-c", script, NULL};
+    struct try t = try_of(argv);
+    return run_try(c, &t, 20000, ret);
+}
+
+static const struct {
+    const char *name;
+    void (*run)(struct client *c);
+} groups[] = {
+    {"exits", check_exits},     {"execution", check_execution}, {"limits", check_limits},
+    {"signals", check_signals}, {"view", check_view},           {"policy", check_policy},
+    {"border", check_border},   {"parked", check_parked},       {"stock", check_stock},
+};
+
+static int service_main(int argc, char **argv)
+{
+    static struct client c;
+    struct start_error error;
+    AUTO_CLOSE int proc = open("proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    c.proc = fcntl(proc, F_DUPFD_CLOEXEC, 100);
+    if (start_inner(argc, argv, &c.seat, &error)) {
+        return 125;
+    }
+    int one = client_make_workspace(&c, "once/t", V0, false);
+    check("a workspace for the tests", one >= 0, strerror(-one));
+    if (argc > 2 && !strcmp(argv[1], "rung")) {
+        check_rung(&c, (uint32_t)atoi(argv[2]));
+    }
+    for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
+        bool wanted = argc < 2;
+        for (int k = 1; k < argc; k++) {
+            wanted |= !strcmp(argv[k], groups[i].name);
+        }
+        if (wanted) {
+            groups[i].run(&c);
+        }
+    }
+    fprintf(stderr, "%d passed, %d failed\n", passed, failed);
+    start_seat_done(&c.seat);
+    return failed != 0;
+}
+
+// The service's exit status, or -1.
+static int run_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+{
+    const char *root = getenv("ISLE_RUNTIME_ROOT");
+    char guest[512];
+    snprintf(guest, sizeof guest, "%s/guest", data);
+    mkdir(guest, 0755);
+    const struct start_config config = {
+        .data_dir = data,
+        .run_dir = "/run/isle",
+        .runtime_root = root ? root : "/var/lib/isle/runtime/current",
+        .guest_dir = guest,
+        .libexec_dir = libexec,
+        .hostname = "clouisle-sandbox",
+        .memory_bytes = UINT64_C(2) << 30,
+        .pids = 4096,
+        .test_refuse_rungs = refuse,
+    };
+    char *const env[] = {NULL};
+    struct front f;
+    struct start_error error;
+    int status;
+    if (start_front(&config, argv, env, &f, &error)) {
+        fprintf(stderr, "start: %s: %s\n", error.step, error.text);
+        return -1;
+    }
+    struct pollfd p = {.fd = f.pidfd, .events = POLLIN};
+    poll(&p, 1, 240000);
+    if (start_finish(&f, &status, &error)) {
+        fprintf(stderr, "finish: %s: %s\n", error.step, error.text);
+        return -1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int main(int argc, char **argv)
+{
+    if (start_is_inner(argc, argv)) {
+        return service_main(argc, argv);
+    }
+    if (argc < 2 || geteuid() != 0 ||
+        (!getenv("ISLE_RUNTIME_ROOT") && access("/var/lib/isle/runtime/current", F_OK))) {
+        fprintf(stderr, "test_launcher: skipped: needs root and a runtime root\n");
+        return 77;
+    }
+    char data[] = "/tmp/isle-launcher-XXXXXX";
+    if (!mkdtemp(data) || chmod(data, 0711)) {
+        perror(data);
+        return 1;
+    }
+    int bad = run_instance(argv[1], data, 0, argv + 2) != 0;
+    for (uint32_t rung = PLAN_RUNG_PARENT; argc == 2 && rung <= PLAN_RUNG_NONE; rung++) {
+        char name[] = "rung", number[2] = {(char)('0' + rung), '\0'};
+        char *const args[] = {name, number, NULL};
+        uint32_t refuse = rung == PLAN_RUNG_PARENT ? 0 : rung == PLAN_RUNG_SELF ? 2 : 6;
+        bad |= run_instance(argv[1], data, refuse, args) != 0;
+    }
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", data);
+    return system(command) || bad;
+}
