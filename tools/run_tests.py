@@ -201,6 +201,10 @@ def part_ruff(part: Part) -> Count:
     return count
 
 
+def part_cross(part: Part) -> Count:
+    return part.check("tools/cross-aarch64", "build/aarch64")
+
+
 def part_sanitize(part: Part) -> Count:
     options = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug", "-Doptimization=1"]
     if not part.setup("asan", *options):
@@ -273,6 +277,7 @@ KINDS = (
     Kind("pending", part_pending, "every case and attack: tested or waiting", fast=True),
     Kind("shellcheck", part_shellcheck, "shell scripts", fast=True),
     Kind("analyzer", part_analyzer, "gcc -fanalyzer", stage=1),
+    Kind("cross", part_cross, "build for aarch64", stage=1),
     Kind("tidy", part_tidy, "clang-tidy", stage=1),
     Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2),
     Kind(
