@@ -248,7 +248,9 @@ def test_allowed_calls_reach_the_kernel(isle, options):
 
 def test_calls_that_no_line_names_answer_ENOSYS(isle):
     named = {numbers()[r.name] for r in rules() if r.name in numbers()}
-    others = [n for n in [*range(600), 0x1000, 0x3FFFFFFF] if n not in named]
+    # uretprobe and uprobe belong to the kernel's own probes: no filter sees them, and without a probe they do nothing
+    unseen = {335, 336}
+    others = [n for n in [*range(600), 0x1000, 0x3FFFFFFF] if n not in named | unseen]
     answers = probe(isle, [(f"n{n}", n, [0] * ARGS) for n in others])
     assert {n: a for n, a in answers.items() if a != str(errno.ENOSYS)} == {}
     assert len(others) > 150
