@@ -18,7 +18,7 @@ static const struct mount_row {
     {"/usr", "read-only, from %s; bin, sbin, lib, lib64 are links into it", SETTING_RUNTIME_ROOT},
     {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT},
     {"/etc", "made up; host name %s", SETTING_HOSTNAME},
-    {"/dev", "null, zero, full, random, urandom, tty; no others", SETTING_COUNT},
+    {"/dev", "null, zero, full, random, urandom; no others", SETTING_COUNT},
     {"/proc", "of the job's own pid namespace, read-only", SETTING_COUNT},
     {"/dev/shm", "tmpfs, 64 MB, charged to the job", SETTING_COUNT},
     {"/tmp", "tmpfs of the job's own", SETTING_COUNT},

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
+#include "base/tree.h"
 #include "kernel/mount.h"
 #include "kernel/sys.h"
 #include "plan/plan.h"
@@ -224,12 +225,25 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     return 0;
 }
 
+// One-shot folders are the launcher's to remove when the service dies, and ours when it does. Its
+// jobs die with it, but not at once.
+static void empty_once(int workspace_root)
+{
+    AUTO_CLOSE int once =
+        openat(workspace_root, "once", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const struct timespec pause = {.tv_nsec = 5 * (long)NS_PER_MS};
+    for (int i = 0; once >= 0 && tree_empty(once) && i < 200; i++) {
+        nanosleep(&pause, NULL);
+    }
+}
+
 void start_seat_done(struct seat *s)
 {
     s->launcher = fd_close(s->launcher);
     struct pollfd p = {s->launcher_pidfd, POLLIN, 0};
     if (s->launcher_pid > 0 && poll(&p, 1, LAUNCHER_END_MS) > 0) {
         waitpid(s->launcher_pid, NULL, 0);
+        empty_once(s->workspace_root);
     }
     // else it hangs, and we have no power over it: the front ends it by its group
     s->launcher_pidfd = fd_close(s->launcher_pidfd);

@@ -85,7 +85,8 @@ int start_finish(struct front *f, int *ret_status, struct start_error *ret_error
 // and returns as the dropped service, or -errno after it told the front why: the caller just exits.
 int start_is_inner(int argc, char **argv);
 int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error);
-// Service, at its end: closes the launcher's socket and waits for the launcher (bounded).
+// Service, at its end: closes the launcher's socket, waits for the launcher (bounded), removes
+// one-shot workspaces that were left.
 void start_seat_done(struct seat *s);
 
 #endif

@@ -37,6 +37,12 @@ def instances(data: list[pathlib.Path]) -> list[Instance]:
     return found
 
 
+def nobody_elses(known: list[Instance], data: list[pathlib.Path]) -> list[Instance]:
+    """Of instances that were ours: those whose number has not been taken by somebody else meanwhile."""
+    now = instances(data)
+    return [i for i in known if i in now or harness.lock_is_free(str(i.number))]
+
+
 def status_of(pid: int) -> dict[str, str]:
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as f:

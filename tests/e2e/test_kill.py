@@ -95,14 +95,21 @@ def true_over(data: pathlib.Path) -> None:
 def check_noticed(run: Run, what: str) -> None:
     """What has to hold without any later start, when somebody was left to notice."""
     known = host.instances(run.data)
-    numbers, bases = {i.number for i in known}, {i.uid_base for i in known}
-    assert host.until(run.is_over, 5) is not None, (what, host.processes_in(bases), run.popen.poll())
+
+    def processes() -> list[int]:
+        return host.processes_in({i.uid_base for i in host.nobody_elses(known, run.data)})
+
+    def groups() -> list[str]:
+        return host.job_groups({i.number for i in host.nobody_elses(known, run.data)})
+
+    assert host.until(run.is_over, 5) is not None, (what, processes(), run.popen.poll())
     time.sleep(0.005)  # a walk through /proc can miss the child of a process that ends meanwhile
-    assert host.processes_in(bases) == [], what
+    assert processes() == [], what
     assert host.mounts_of(run.data) == [], what
     if what in ("front+service+launcher", "start-up"):
         return
-    assert host.until(lambda: not host.job_groups(numbers), 2) is not None, (what, host.job_groups(numbers))
+    if what != "front+launcher":  # the service alone has no power over groups: they stay, empty
+        assert host.until(lambda: not groups(), 2) is not None, (what, groups())
     assert host.until(lambda: not host.workspaces(run.data), 2) is not None, (what, host.workspaces(run.data))
     if "front" not in what:
         assert host.instances(run.data) == [], (what, "the front removes all")
