@@ -89,6 +89,7 @@ static const struct {
     {"exits", check_exits},     {"execution", check_execution}, {"limits", check_limits},
     {"signals", check_signals}, {"view", check_view},           {"policy", check_policy},
     {"border", check_border},   {"parked", check_parked},       {"stock", check_stock},
+    {"speed", check_speed},
 };
 
 static int service_main(int argc, char **argv)
@@ -100,13 +101,18 @@ static int service_main(int argc, char **argv)
     if (start_inner(argc, argv, &c.seat, &error)) {
         return 125;
     }
+    if (argc > 1 && !strcmp(argv[1], "soak")) {
+        serve_soak(&c);
+        start_seat_done(&c.seat);
+        return 0;
+    }
     int one = client_make_workspace(&c, "once/t", V0, false);
     check("a workspace for the tests", one >= 0, strerror(-one));
     if (argc > 2 && !strcmp(argv[1], "rung")) {
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
-        bool wanted = argc < 2;
+        bool wanted = argc < 2 && groups[i].run != check_speed;
         for (int k = 1; k < argc; k++) {
             wanted |= !strcmp(argv[k], groups[i].name);
         }
@@ -119,8 +125,8 @@ static int service_main(int argc, char **argv)
     return failed != 0;
 }
 
-// The service's exit status, or -1.
-static int run_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
+                          struct front *ret)
 {
     const char *root = getenv("ISLE_RUNTIME_ROOT");
     char guest[512];
@@ -138,11 +144,21 @@ static int run_instance(const char *libexec, const char *data, uint32_t refuse, 
         .test_refuse_rungs = refuse,
     };
     char *const env[] = {NULL};
+    struct start_error error;
+    int e = start_front(&config, argv, env, ret, &error);
+    if (e) {
+        fprintf(stderr, "start: %s: %s\n", error.step, error.text);
+    }
+    return e;
+}
+
+// The service's exit status, or -1.
+static int run_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+{
     struct front f;
     struct start_error error;
     int status;
-    if (start_front(&config, argv, env, &f, &error)) {
-        fprintf(stderr, "start: %s: %s\n", error.step, error.text);
+    if (start_instance(libexec, data, refuse, argv, &f)) {
         return -1;
     }
     struct pollfd p = {.fd = f.pidfd, .events = POLLIN};
@@ -152,6 +168,24 @@ static int run_instance(const char *libexec, const char *data, uint32_t refuse, 
         return -1;
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int run_kills(const char *libexec, const char *data)
+{
+    const char *text = getenv("ISLE_TEST_KILLS");
+    char soak[] = "soak";
+    char *const argv[] = {soak, NULL};
+    int rounds = text ? atoi(text) : 12, bad = 0;
+    for (int i = 0; i < rounds; i++) {
+        struct front f;
+        if (start_instance(libexec, data, 0, argv, &f)) {
+            return 1;
+        }
+        bad += !kill_and_look(&f, i, data);
+    }
+    fprintf(stderr, "%s killed at %d random moments, nothing stays: %d left something\n",
+            bad ? "FAIL" : "ok  ", rounds, bad);
+    return bad;
 }
 
 int main(int argc, char **argv)
@@ -169,12 +203,16 @@ int main(int argc, char **argv)
         perror(data);
         return 1;
     }
-    int bad = run_instance(argv[1], data, 0, argv + 2) != 0;
+    bool only_kills = argc > 2 && !strcmp(argv[2], "kills");
+    int bad = only_kills ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
     for (uint32_t rung = PLAN_RUNG_PARENT; argc == 2 && rung <= PLAN_RUNG_NONE; rung++) {
         char name[] = "rung", number[2] = {(char)('0' + rung), '\0'};
         char *const args[] = {name, number, NULL};
         uint32_t refuse = rung == PLAN_RUNG_PARENT ? 0 : rung == PLAN_RUNG_SELF ? 2 : 6;
         bad |= run_instance(argv[1], data, refuse, args) != 0;
+    }
+    if (argc == 2 || only_kills) {
+        bad |= run_kills(argv[1], data) != 0;
     }
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", data);

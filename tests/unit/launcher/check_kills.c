@@ -1,0 +1,144 @@
+// SIGKILL at random moments to launcher, service, or both: nothing of the jobs may stay. The
+// service's side keeps several sandboxes in every state; the front's side kills and then looks.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "checks.h"
+#include "kernel/sys.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { GONE_MS = 3000, MAX_DELAY_MS = 60 };
+
+// Starts and ends sandboxes until somebody ends it.
+void serve_soak(struct client *c)
+{
+    const char *const tree[] = {"/bin/sh", "-c",
+                                "for i in 1 2 3; do (sleep 100; :) & done; sleep 100", NULL},
+                      *const yes[] = {"/bin/true", NULL};
+    struct plan_record r;
+    char name[32];
+    uint32_t id;
+    fd_write_all(c->seat.front, &c->seat.launcher_pid, sizeof c->seat.launcher_pid);
+    for (uint32_t i = 1; i < 20; i++) {
+        struct try t = try_of(i % 2 ? tree : yes);
+        snprintf(name, sizeof name, "once/s%u", i);
+        t.uid = V0 + i;
+        t.workspace = name;
+        AUTO_CLOSE int fd = client_make_workspace(c, name, t.uid, false);
+        if (fd < 0 || client_prepare(c, &id, &r)) {
+            break; // the launcher is gone
+        }
+        client_start(c, i % 3 ? id : 0, &t);
+    }
+    struct pollfd p[2] = {{c->seat.launcher_pidfd, POLLIN, 0}, {c->seat.front, POLLIN, 0}};
+    poll(p, 2, 10000);
+}
+
+// When it was born, in clock ticks since boot, or 0 for a zombie: it waits for its new parent only.
+static unsigned long long born(const char *pid)
+{
+    char path[300], text[1024], state;
+    unsigned long long ticks;
+    snprintf(path, sizeof path, "/proc/%s/stat", pid);
+    if (fd_read_at(AT_FDCWD, path, text, sizeof text) <= 0) {
+        return 0;
+    }
+    const char *after = strrchr(text, ')'); // proc_pid_stat(5): state is field 3, starttime 22
+    int n = after ? sscanf(after + 1,
+                           " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d "
+                           "%*d %*d %llu",
+                           &state, &ticks)
+                  : 0;
+    return n == 2 && state != 'Z' ? ticks : 0;
+}
+
+static unsigned long long ticks_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    unsigned long long hz = (unsigned long long)sysconf(_SC_CLK_TCK);
+    return (unsigned long long)t.tv_sec * hz + (unsigned long long)t.tv_nsec * hz / NS_PER_S;
+}
+
+// Processes in a group of this instance that are not younger than `moment`: as soon as ours is
+// dead, somebody else may have the number.
+static int living(uint32_t instance, unsigned long long moment)
+{
+    char path[300], text[2048], want[32];
+    int n = 0;
+    snprintf(want, sizeof want, "/isle/%u/", instance);
+    DIR *d = opendir("/proc");
+    for (struct dirent *e; d && (e = readdir(d));) {
+        if (e->d_name[0] < '0' || e->d_name[0] > '9') {
+            continue;
+        }
+        snprintf(path, sizeof path, "/proc/%s/cgroup", e->d_name);
+        if (fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 && strstr(text, want)) {
+            unsigned long long ticks = born(e->d_name);
+            n += ticks && ticks < moment;
+        }
+    }
+    closedir(d);
+    return n;
+}
+
+static bool mounts_left(const char *data)
+{
+    static char text[1 << 16];
+    fd_read_at(AT_FDCWD, "/proc/self/mountinfo", text, sizeof text);
+    return strstr(text, data) != NULL;
+}
+
+static void pause_ms(unsigned ms)
+{
+    const struct timespec t = {.tv_nsec = (long)ms * 1000000};
+    nanosleep(&t, NULL);
+}
+
+bool kill_and_look(struct front *f, int round, const char *data)
+{
+    static const char *const names[] = {"launcher", "service", "both"};
+    unsigned delay;
+    pid_t launcher = 0;
+    struct start_error error;
+    int status, who = round % 3;
+    char folder[128];
+    if (fd_read_full(f->service, &launcher, sizeof launcher) != sizeof launcher ||
+        getrandom(&delay, sizeof delay, 0) != sizeof delay) {
+        return false;
+    }
+    delay %= MAX_DELAY_MS;
+    pause_ms(delay);
+    if (who != 1) {
+        kill(launcher, SIGKILL);
+    }
+    if (who != 0) {
+        sys_pidfd_signal(f->pidfd, SIGKILL);
+    }
+    unsigned long long moment = ticks_now();
+    uint64_t until = clock_now_ns() + GONE_MS * NS_PER_MS;
+    int left = living(f->instance, moment);
+    while (left > 0 && clock_now_ns() < until) {
+        pause_ms(2);
+        left = living(f->instance, moment);
+    }
+    snprintf(folder, sizeof folder, "%s/%u", data, f->instance);
+    int e = start_finish(f, &status, &error);
+    bool folder_left = !access(folder, F_OK), mount_left = mounts_left(data);
+    bool clean = !e && !left && !folder_left && !mount_left;
+    if (!clean) {
+        fprintf(stderr, "FAIL kill %s after %u ms: finish %d, %d processes, folder %d, mount %d\n",
+                names[who], delay, e, left, folder_left, mount_left);
+    }
+    return clean;
+}
