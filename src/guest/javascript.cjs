@@ -2,7 +2,7 @@
 // The JavaScript guest: runs one snippet inside a sandbox and answers with its value.
 //
 // Started as `node /usr/lib/isle/javascript.cjs` with the frame socket (src/codec/frame.h) as
-// descriptor 3, which Node itself closes to children. The snippet runs as though `node snippet.js`
+// descriptor 3, which Node itself keeps from children. The snippet runs as though `node snippet.js`
 // had been called in the working directory: CommonJS, and only if it needs it as an async function
 // or as a module. docs/results.md is the contract of the values.
 //
@@ -13,14 +13,14 @@ const fs = require('node:fs');
 const Module = require('node:module');
 const path = require('node:path');
 const { pathToFileURL } = require('node:url');
-const { types } = require('node:util');
+const { isNativeError, isPromise } = require('node:util').types;
 const vm = require('node:vm');
+
+const { describe, encodeResult, quote, RESULT_MAX_BYTES } = require('./javascript_values.cjs');
 
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
 const [MAGIC, CODE, PARAMS, RUN, RESULT, ERROR] = [0x4c534931, 1, 2, 3, 32, 33];
 const HEADER_BYTES = 20;
-const RESULT_MAX_BYTES = 8 << 20;
-const DEPTH_MAX = 64; // containers around a value; more is refused by every reader behind us
 const MESSAGE_MAX = 4096;
 
 // ---- the channel -------------------------------------------------------------------------------
@@ -28,6 +28,7 @@ const MESSAGE_MAX = 4096;
 const channel = { fd: 3, execution: 0, inode: 0, sent: false };
 const { readSync, writeSync, fstatSync } = fs;
 const { from: bufferFrom, alloc: bufferAlloc, byteLength } = Buffer;
+const slice = uncurry(String.prototype.slice);
 const writeUInt32 = uncurry(Buffer.prototype.writeUInt32LE);
 
 function readFull(size) {
@@ -77,296 +78,10 @@ function writeAll(data, size) {
   for (let done = 0; done < size; ) done += writeSync(channel.fd, data, done, size - done);
 }
 
+// `more`: further members, as text: ',"path":"result.a"'.
 function sendError(type, message, more) {
-  const fields = { __proto__: null, type, message: cut(message), ...more };
-  let text = '';
-  for (const name in fields) {
-    const value = fields[name];
-    text += `${text && ','}"${name}":${typeof value === 'number' ? value : quote(value)}`;
-  }
-  send(ERROR, `{${text}}`);
-}
-
-// ---- values ------------------------------------------------------------------------------------
-
-const { keys: ownKeys } = Object;
-const { isArray } = Array;
-const { apply } = Reflect;
-const { stringify } = JSON;
-const asText = String;
-const ErrorClass = Error;
-const { iterator: ITERATOR, asyncIterator: ASYNC_ITERATOR } = Symbol;
-const objectToString = Object.prototype.toString;
-const { toJSON: dateToJSON } = Date.prototype;
-const { toJSON: bufferToJSON } = Buffer.prototype;
-const wellFormed = uncurry(String.prototype.toWellFormed);
-const slice = uncurry(String.prototype.slice);
-const getTime = uncurry(Date.prototype.getTime);
-const toISO = uncurry(Date.prototype.toISOString);
-const mapForEach = uncurry(Map.prototype.forEach);
-const setForEach = uncurry(Set.prototype.forEach);
-const regExpText = uncurry(RegExp.prototype.toString);
-const toBase64 = uncurry(Buffer.prototype.base64Slice);
-const typedPrototype = Object.getPrototypeOf(Uint8Array.prototype);
-const getter = (prototype, name) => uncurry(Object.getOwnPropertyDescriptor(prototype, name).get);
-const typedLength = getter(typedPrototype, 'length');
-const viewParts = [typedPrototype, DataView.prototype].map((prototype) => ({
-  buffer: getter(prototype, 'buffer'),
-  offset: getter(prototype, 'byteOffset'),
-  bytes: getter(prototype, 'byteLength'),
-}));
-const UNBOX = [
-  [types.isNumberObject, uncurry(Number.prototype.valueOf)],
-  [types.isStringObject, uncurry(String.prototype.valueOf)],
-  [types.isBooleanObject, uncurry(Boolean.prototype.valueOf)],
-  [types.isBigIntObject, uncurry(BigInt.prototype.valueOf)],
-  [types.isSymbolObject, uncurry(Symbol.prototype.valueOf)],
-];
-const {
-  isAnyArrayBuffer, isAsyncFunction, isBoxedPrimitive, isDataView, isDate, isMap, isNativeError,
-  isPromise, isRegExp, isSet, isTypedArray, isUint8Array, isWeakMap, isWeakSet,
-} = types;
-
-let left = RESULT_MAX_BYTES;
-const around = { __proto__: null }; // containers we are in, by depth
-
-class Unfit {
-  constructor(why, keep) {
-    this.why = why; // null: too large
-    this.keep = keep ?? DEPTH_MAX; // steps of the path that say something
-    this.path = '';
-  }
-}
-
-function spend(size) {
-  left -= size;
-  if (left < 0) throw new Unfit(null);
-}
-
-function cut(text) {
-  return slice(text, 0, MESSAGE_MAX);
-}
-
-// A JSON string literal. Surrogates that are no pair become U+FFFD.
-function quote(text) {
-  return stringify(wellFormed(text));
-}
-
-// Whatever was thrown, as text.
-function describe(error) {
-  try {
-    if (error instanceof ErrorClass) return `${error.name}: ${error.message}`;
-    return asText(error);
-  } catch {
-    return '(its text cannot be had)';
-  }
-}
-
-// The value as JSON text; undefined for what JSON has no word for.
-function encode(value, depth) {
-  switch (typeof value) {
-    case 'string':
-      spend(value.length);
-      return quote(value);
-    case 'number':
-      return value - value === 0 ? `${value}` : 'null'; // NaN, infinities
-    case 'boolean':
-      return value ? 'true' : 'false';
-    case 'bigint': {
-      const digits = `${value}`;
-      spend(digits.length);
-      return digits;
-    }
-    case 'object':
-      return value === null ? 'null' : encodeObject(value, depth, true);
-    default:
-      return undefined;
-  }
-}
-
-function encodeObject(value, depth, mayConvert) {
-  if (depth === DEPTH_MAX) refuseDepth(value);
-  around[depth] = value;
-  spend(2);
-  try {
-    return convert(value, depth, mayConvert);
-  } catch (error) {
-    if (error instanceof Unfit) throw error;
-    throw new Unfit(`cannot be converted: ${describe(error)}`);
-  }
-}
-
-function refuseDepth(value) {
-  around[DEPTH_MAX] = value;
-  for (let end = 0; end <= DEPTH_MAX; end++) {
-    for (let i = 0; i < end; i++) {
-      if (around[i] === around[end]) throw new Unfit('circular reference', end);
-    }
-  }
-  throw new Unfit(`nested more than ${DEPTH_MAX} levels deep`, 8);
-}
-
-// One member of the container at `depth`; errors get its step in front of their path.
-function member(value, depth, step) {
-  try {
-    return encode(value, depth + 1);
-  } catch (error) {
-    throw at(error, depth, step);
-  }
-}
-
-function at(error, depth, step) {
-  if (error instanceof Unfit && depth < error.keep) error.path = pathStep(step) + error.path;
-  return error;
-}
-
-function pathStep(step) {
-  if (typeof step === 'number') return `[${step}]`;
-  return isName(step) ? `.${step}` : `[${quote(slice(step, 0, 100))}]`;
-}
-
-function isName(text) {
-  for (let i = 0; i < text.length; i++) {
-    const c = text[i];
-    const letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c === '_' || c === '$';
-    if (!letter && !(i > 0 && c >= '0' && c <= '9')) return false;
-  }
-  return text.length > 0;
-}
-
-function convert(value, depth, mayConvert) {
-  if (isBoxedPrimitive(value)) return encode(unbox(value), depth);
-  if (mayConvert) {
-    const { toJSON } = value;
-    if (typeof toJSON === 'function' && toJSON !== dateToJSON && toJSON !== bufferToJSON) {
-      const plain = apply(toJSON, value, ['']);
-      if (typeof plain !== 'object' || plain === null) return encode(plain, depth);
-      return encodeObject(plain, depth, false);
-    }
-  }
-  if (isUint8Array(value)) return encodeBytes(value, viewParts[0]);
-  if (isDataView(value)) return encodeBytes(value, viewParts[1]);
-  if (isAnyArrayBuffer(value)) return bytesText(bufferFrom(value));
-  if (isTypedArray(value)) return encodeList(value, typedLength(value), depth);
-  if (isArray(value)) return encodeList(value, value.length, depth);
-  if (isDate(value)) return getTime(value) === getTime(value) ? quote(toISO(value)) : 'null';
-  if (isMap(value)) return encodeMap(value, depth);
-  if (isSet(value)) return encodeSet(value, depth);
-  if (isNativeError(value) || value instanceof ErrorClass) {
-    return `{"name":${quote(asText(value.name))},"message":${quote(asText(value.message))}}`;
-  }
-  if (isPromise(value)) throw new Unfit('a promise that was not awaited');
-  if (isRegExp(value)) return quote(regExpText(value));
-  if (isWeakMap(value) || isWeakSet(value)) return quote(apply(objectToString, value, []));
-  if (typeof value.next === 'function') {
-    if (typeof value[ASYNC_ITERATOR] === 'function') {
-      throw new Unfit('an async iterator must be collected first');
-    }
-    if (typeof value[ITERATOR] === 'function') return encodeIterator(value, depth);
-  }
-  return encodeProperties(value, depth);
-}
-
-function unbox(value) {
-  for (let i = 0; i < 5; i++) if (UNBOX[i][0](value)) return UNBOX[i][1](value);
-  return undefined;
-}
-
-function encodeBytes(view, parts) {
-  spend(parts.bytes(view));
-  return bytesText(bufferFrom(parts.buffer(view), parts.offset(view), parts.bytes(view)));
-}
-
-function bytesText(buffer) {
-  const text = toBase64(buffer);
-  spend(text.length);
-  return `{"$bytes":"${text}"}`;
-}
-
-function encodeList(list, length, depth) {
-  if (length > left / 2) throw new Unfit(null);
-  let text = '';
-  for (let i = 0; i < length; i++) {
-    text += `${i === 0 ? '' : ','}${member(list[i], depth, i) ?? 'null'}`;
-  }
-  return `[${text}]`;
-}
-
-function encodeSet(set, depth) {
-  let text = '';
-  let index = 0;
-  setForEach(set, (item) => {
-    text += `${index === 0 ? '' : ','}${member(item, depth, index) ?? 'null'}`;
-    index++;
-  });
-  return `[${text}]`;
-}
-
-function encodeIterator(source, depth) {
-  let text = '';
-  for (let index = 0; ; index++) {
-    const { done, value } = source.next();
-    if (done) return `[${text}]`;
-    spend(1);
-    text += `${index === 0 ? '' : ','}${member(value, depth, index) ?? 'null'}`;
-  }
-}
-
-function encodeMap(map, depth) {
-  let text = '';
-  const seen = { __proto__: null };
-  mapForEach(map, (item, key) => {
-    const name = keyText(key);
-    const step = name ?? asText(typeof key);
-    try {
-      if (name === undefined) throw new Unfit(`a key of type ${typeof key} has no text`);
-      if (seen[name]) throw new Unfit(`more than one key becomes ${quote(name)}`);
-    } catch (error) {
-      throw at(error, depth, step);
-    }
-    seen[name] = true;
-    const member_text = member(item, depth, name);
-    if (member_text !== undefined) text += `${text && ','}${quote(name)}:${member_text}`;
-  });
-  return `{${text}}`;
-}
-
-function keyText(key) {
-  if (typeof key === 'string') return key;
-  if (key === null || typeof key === 'number' || typeof key === 'boolean') return encode(key, 0);
-  if (typeof key === 'bigint') return `${key}`;
-  if (typeof key === 'object' && isDate(key)) {
-    return getTime(key) === getTime(key) ? toISO(key) : 'null';
-  }
-  return undefined;
-}
-
-function encodeProperties(value, depth) {
-  const names = ownKeys(value);
-  if (names.length === 0) {
-    const { toString } = value;
-    if (typeof toString === 'function' && toString !== objectToString) {
-      return quote(asText(apply(toString, value, [])));
-    }
-  }
-  let text = '';
-  for (let i = 0; i < names.length; i++) {
-    const name = names[i];
-    spend(name.length);
-    const member_text = property(value, name, depth);
-    if (member_text !== undefined) text += `${text && ','}${quote(name)}:${member_text}`;
-  }
-  return `{${text}}`;
-}
-
-function property(value, name, depth) {
-  let item;
-  try {
-    item = value[name];
-  } catch (error) {
-    throw at(new Unfit(`cannot be read: ${describe(error)}`), depth, name);
-  }
-  return member(item, depth, name);
+  const short = slice(message, 0, MESSAGE_MAX);
+  send(ERROR, `{"type":${quote(type)},"message":${quote(short)}${more ?? ''}}`);
 }
 
 // ---- compiling ---------------------------------------------------------------------------------
@@ -384,27 +99,20 @@ const NEEDS_MODULE = [
 function chooseKind(source, file) {
   if (file.endsWith('.mjs')) return { kind: 'module' };
   if (!/\b(?:await|import|export)\b/.test(source)) return { kind: 'commonjs' };
-  const plain = parseError(() => vm.compileFunction(source, CJS_PARAMETERS, { filename: file }));
-  if (plain && NEEDS_MODULE.includes(plain.message)) return { kind: 'module' };
+  const plain = attempt(() => vm.compileFunction(source, CJS_PARAMETERS, { filename: file })).error;
+  if (NEEDS_MODULE.includes(plain?.message)) return { kind: 'module' };
   // `await (x)` is also a call of a function named await: an operator, in all likelihood.
   if (!plain && !/\bawait\s*[([+\-/`\r\n]/.test(source)) return { kind: 'commonjs' };
-  let compiled;
-  const asynchronous = parseError(() => {
-    compiled = compileAsync(source, file);
-  });
-  if (!asynchronous) return { kind: 'async', compiled };
-  if (NEEDS_MODULE.includes(asynchronous.message)) return { kind: 'module' };
-  if (plain && plain.message.startsWith('await is only valid')) throw asynchronous;
+  const { value, error } = attempt(() => compileAsync(source, file));
+  if (value) return { kind: 'async', compiled: value };
+  if (NEEDS_MODULE.includes(error.message)) return { kind: 'module' };
+  if (plain?.message.startsWith('await is only valid')) throw withoutUs(error);
   return { kind: 'commonjs' };
 }
 
-function parseError(compile) {
-  try {
-    compile();
-    return null;
-  } catch (error) {
-    return error;
-  }
+function withoutUs(error) {
+  error.stack = error.stack.split('\n').filter((line) => !line.includes(__filename)).join('\n');
+  return error;
 }
 
 // The code between two lines of ours. That it is the body of one function, and not the end of ours
@@ -435,9 +143,11 @@ function quietly(action) {
 
 // ---- running -----------------------------------------------------------------------------------
 
+const { apply } = Reflect;
 const then = uncurry(Promise.prototype.then);
 const PromiseClass = Promise;
-const state = { pending: true, drained: false, error: undefined, mode: '' };
+const afterThis = setImmediate;
+const state = { pending: true, drained: false, error: undefined, result: 'null', calls: false };
 
 function writeFile(folder, file, data) {
   fs.mkdirSync(folder, { recursive: true });
@@ -476,27 +186,31 @@ function writeSynchronously(name) {
 
 // What `import` names from the snippet, it names from the working directory. Package sets
 // (NODE_PATH), which only require() knows by itself, are looked through last.
-function resolveImports(snippet, main) {
-  const places = [pathToFileURL(snippet).href, pathToFileURL(snippet.replace(/m?js$/, 'js')).href];
+function resolveImports(url, main) {
   const here = pathToFileURL(main.filename).href;
   Module.registerHooks({
     resolve(specifier, context, next) {
-      if (specifier === places[0]) return { url: specifier, format: 'module', shortCircuit: true };
-      if (!places.includes(context.parentURL)) return next(specifier, context);
+      if (specifier === url) return { url, format: 'module', shortCircuit: true };
+      if (context.parentURL !== url) return next(specifier, context);
       try {
         return next(specifier, { ...context, parentURL: here });
       } catch (error) {
         if (error.code !== 'ERR_MODULE_NOT_FOUND' || /^[./]|^\w+:/.test(specifier)) throw error;
-        let found;
-        try {
-          found = Module._resolveFilename(specifier, main);
-        } catch {
-          throw error;
-        }
-        return next(pathToFileURL(found).href, context);
+        const found = attempt(() => Module._resolveFilename(specifier, main));
+        if (!found.value) throw error;
+        return next(pathToFileURL(found.value).href, context);
       }
     },
   });
+}
+
+// {value} or {error} of an action.
+function attempt(action) {
+  try {
+    return { value: action() };
+  } catch (error) {
+    return { error };
+  }
 }
 
 function newMainModule(file, directory) {
@@ -508,27 +222,26 @@ function newMainModule(file, directory) {
   return main;
 }
 
+// The value is made text as it is now. It is sent when what the main code left behind has had its
+// turn, promises rejected without a handler above all: what comes first then is the answer.
 function finish(value) {
   state.pending = false;
-  try {
-    let text = encode(value, 0) ?? 'null';
-    if (state.mode === 'function' && text[0] !== '{') text = `{"result":${text}}`;
-    const size = byteLength(text);
-    if (size <= RESULT_MAX_BYTES) return send(RESULT, text);
-    tooLarge(size);
-  } catch (error) {
-    if (error instanceof Unfit && error.why === null) tooLarge(RESULT_MAX_BYTES + 1);
-    else if (error instanceof Unfit) {
-      const place = `result${error.path}`;
-      sendError('ResultError', `${place}: ${error.why}`, { __proto__: null, path: place });
-    } else sendError('ResultError', `result: ${describe(error)}`);
+  const { text, tooLarge, why, path: place } = encodeResult(value);
+  if (text !== undefined) {
+    const wrap = state.calls && text[0] !== '{';
+    state.result = wrap ? `{"result":${text}}` : text;
+    afterThis(sendResult);
+    return;
   }
+  if (tooLarge !== undefined) {
+    const message = `the result has ${tooLarge} bytes or more, above the limit of ${RESULT_MAX_BYTES}`;
+    sendError('ResultTooLarge', message, `,"size":${tooLarge},"limit":${RESULT_MAX_BYTES}`);
+  } else sendError('ResultError', why, `,"path":${quote(place)}`);
   process.exitCode = 1;
 }
 
-function tooLarge(size) {
-  const message = `the result has ${size} bytes or more, above the limit of ${RESULT_MAX_BYTES}`;
-  sendError('ResultTooLarge', message, { __proto__: null, size, limit: RESULT_MAX_BYTES });
+function sendResult() {
+  send(RESULT, state.result);
 }
 
 // The snippet's own code has ended with a value, or a promise of one. A rejection is left to Node.
@@ -539,118 +252,126 @@ function settle(value) {
   } catch {
     // A proxy; the encoder says where.
   }
-  if (waits) then(new PromiseClass((resolve) => resolve(value)), finish);
+  state.pending = waits;
+  if (waits) then(new PromiseClass((resolve) => resolve(value)), finish, failed);
   else finish(value);
 }
 
-function watchEnd() {
-  process.on('beforeExit', () => {
-    state.drained = state.pending;
-  });
-  process.on('exit', (code) => {
-    if (channel.sent) return;
-    if (state.pending && state.drained && !code) {
-      const text = `Warning: Detected unsettled top-level await at ${process.argv[1]}\n`;
-      writeSync(2, text);
-      sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');
-      process.exitCode = 13;
-    } else if (state.error) sendError(state.error.type, state.error.message);
-    else if (!code) send(RESULT, 'null');
-    else sendError('ExitStatus', `exit status ${code}`);
-  });
-  process.on('uncaughtExceptionMonitor', (error) => {
-    if (process.listenerCount('uncaughtException') > 0) return; // the snippet goes on
-    const native = isNativeError(error);
-    const type = native ? describeName(error) : 'Error';
-    state.error = { type, message: native ? asText(error.message) : describe(error) };
-    process.on('exit', () => {
-      process.exitCode ||= 1; // no handler turns this into a success
-    });
+function failed(error) {
+  state.pending = false;
+  throw error;
+}
+
+function atDrained() {
+  state.drained = state.pending;
+}
+
+function atExit(code) {
+  if (channel.sent) return;
+  if (state.pending && state.drained && !code) {
+    const text = `Warning: Detected unsettled top-level await at ${process.argv[1]}\n`;
+    writeSync(2, text);
+    sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');
+    process.exitCode = 13;
+  } else if (state.error) sendError(state.error.type, state.error.message);
+  else if (!code || !state.pending) sendResult();
+  else sendError('ExitStatus', `exit status ${code}`);
+}
+
+function atUncaught(error) {
+  if (process.listenerCount('uncaughtException') > 0) return; // the snippet goes on
+  state.error = nameAndMessage(error);
+  process.on('exit', () => {
+    process.exitCode ||= 1; // no handler turns this into a success
   });
 }
 
-function describeName(error) {
+function nameAndMessage(error) {
   try {
-    return asText(error.name);
+    if (isNativeError(error)) return { type: `${error.name}`, message: `${error.message}` };
   } catch {
-    return 'Error';
+    // Its getters throw.
   }
+  return { type: 'Error', message: describe(error) };
 }
 
-function runModule(file, folder, source, main) {
+function runModule(file, source, main) {
   const url = pathToFileURL(file).href;
-  resolveImports(file, main);
+  resolveImports(url, main);
   globalThis.require = Module.createRequire(main.filename);
   return then(import(url), undefined, (error) => {
-    if (!(error instanceof SyntaxError) || error.message !== 'Illegal return statement') throw error;
-    const advice = new SyntaxError(
-      'import and export cannot be used together with a top-level return: ' +
-        'use `await import()`, or `export default` for the result',
-    );
-    advice.stack = error.stack.replace(/SyntaxError: Illegal return statement[^]*/, `${advice.name}: ${advice.message}`);
-    throw advice;
+    throw error?.message === 'Illegal return statement' ? adviseAgainstReturn(file, source) : error;
   });
 }
 
-function defineGlobals(main, file) {
-  const values = {
-    exports: main.exports,
-    require: Module.createRequire(main.filename),
-    module: main,
-    __filename: file,
-    __dirname: path.dirname(file),
-  };
-  for (const name of CJS_PARAMETERS) {
-    Object.defineProperty(globalThis, name, { value: values[name], writable: true, configurable: true });
-  }
-  return values;
+function adviseAgainstReturn(file, source) {
+  const error = new SyntaxError(
+    'a top-level return cannot be used together with import and export statements: ' +
+      'use `await import()`, or `export default` for the result',
+  );
+  const before = source.split(/^\s*return\b/m, 1)[0];
+  error.stack = `${file}:${before.split('\n').length}\n\nSyntaxError: ${error.message}`;
+  return error;
 }
 
 // Workflow nodes: the code defines main(); its value is the result.
-function callMain(main_function, params) {
-  if (typeof main_function !== 'function') throw new TypeError('the code defines no function main');
-  return main_function(params);
+function callMain(main, params) {
+  if (typeof main !== 'function') throw new TypeError('the code defines no function main');
+  return main(params);
 }
 
-function run(source, params, options) {
-  const root = options.code_dir ?? '/code';
-  const file = `${root}/${options.name}`;
-  const main = newMainModule(file, process.cwd());
-  globalThis.params = params;
+// As a script, so that main is to be found, and what a script lacks of CommonJS as globals.
+function runScript(text, file, scope) {
+  for (const [index, name] of CJS_PARAMETERS.entries()) {
+    const value = scope[index];
+    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
+  }
+  quietly(() => newScript(text, file, 0)).runInThisContext();
+  return callMain(vm.runInThisContext('typeof main === "function" ? main : undefined'), params);
+}
+
+function run(source, options) {
+  const root = options.code_dir ?? '/code'; // a link to the folder we make; tests have their own
   const text = source.toString().replace(/^\uFEFF/, '');
-  const { kind, compiled } = chooseKind(text, file);
-  const name = kind === 'module' ? options.name.replace(/\.[^.]*$/, '') + '.mjs' : options.name;
+  const { kind, compiled } = chooseKind(text, `${root}/${options.name}`);
+  const { name: stem } = path.parse(options.name);
+  const name = kind === 'module' ? `${stem}.mjs` : options.name;
+  const file = `${root}/${name}`;
   writeFile(options.code_dir ?? '/dev/shm/code', name, source);
-  process.argv[1] = `${root}/${name}`;
-  const calls = options.mode === 'function';
+  const main = newMainModule(file, process.cwd());
   if (kind === 'module') {
-    const exported = runModule(`${root}/${name}`, root, text, main);
-    return calls ? then(exported, (all) => callMain(all.main ?? all.default, params)) : then(exported, (all) => all.default);
+    const { calls } = state;
+    return then(runModule(file, text, main), (exported) =>
+      calls ? callMain(exported.main ?? exported.default, params) : exported.default,
+    );
   }
-  if (/\bimport\b/.test(text)) resolveImports(file, main);
-  if (calls) {
-    defineGlobals(main, file);
-    quietly(() => newScript(text, file, 0)).runInThisContext();
-    return callMain(vm.runInThisContext('typeof main === "function" ? main : undefined'), params);
-  }
-  if (kind === 'commonjs') return main._compile(text, file, 'commonjs');
-  const { exports, require } = defineAsyncScope(main);
-  return apply(compiled, exports, [exports, require, main, file, root]);
-}
-
-function defineAsyncScope(main) {
-  return { exports: main.exports, require: Module.createRequire(main.filename) };
+  if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main);
+  if (kind === 'commonjs' && !state.calls) return main._compile(text, file, 'commonjs');
+  const scope = [main.exports, Module.createRequire(main.filename), main, file, root];
+  scope[1].main = main;
+  return state.calls ? runScript(text, file, scope) : apply(compiled, main.exports, scope);
 }
 
 function serve() {
   const frames = receive();
   const options = JSON.parse(frames[RUN].toString());
-  const params = parseParams(frames[PARAMS]?.toString() || '{}');
-  state.mode = options.mode;
+  globalThis.params = parseParams(frames[PARAMS]?.toString() || '{}');
+  state.calls = options.mode === 'function';
   writeSynchronously('stdout');
   writeSynchronously('stderr');
-  watchEnd();
-  settle(run(frames[CODE] ?? bufferAlloc(0), params, options));
+  process.on('beforeExit', atDrained);
+  process.on('exit', atExit);
+  process.on('uncaughtExceptionMonitor', atUncaught);
+  // Under the loop, so that a snippet's stack traces do not end in this file's start.
+  process.nextTick(() => {
+    let value;
+    try {
+      value = run(frames[CODE] ?? bufferAlloc(0), options);
+    } finally {
+      state.pending = false;
+    }
+    settle(value);
+  });
 }
 
 serve();

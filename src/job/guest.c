@@ -56,6 +56,21 @@ static void add_member(struct buf *b, yyjson_val *root, const char *key, const c
     }
 }
 
+// The wrapper encodes values and stops at the bound: {"type":"ResultTooLarge","size":...} says how
+// far it came, at least.
+static bool take_too_large(struct guest *g, yyjson_val *root)
+{
+    yyjson_val *type = yyjson_obj_get(root, "type");
+    if (!yyjson_equals_str(type, "ResultTooLarge")) {
+        return false;
+    }
+    int64_t size = 0;
+    (void)json_int(yyjson_obj_get(root, "size"), &size);
+    g->announced = size < 0 || size > UINT32_MAX ? UINT32_MAX : (uint32_t)size;
+    g->verdict = GUEST_TOO_LARGE;
+    return true;
+}
+
 // {"type","message","path"?} becomes "TypeError: not serialisable (at result.a[2])".
 static void take_error(struct guest *g, const struct frame *f)
 {
@@ -65,6 +80,10 @@ static void take_error(struct guest *g, const struct frame *f)
     if (!yyjson_is_obj(root)) {
         yyjson_doc_free(doc);
         refuse(g, GUEST_MALFORMED, "malformed result: the error frame is not a JSON object");
+        return;
+    }
+    if (take_too_large(g, root)) {
+        yyjson_doc_free(doc);
         return;
     }
     AUTO_BUF struct buf text = BUF_INIT(GUEST_ERROR_BYTES);

@@ -1,0 +1,299 @@
+"""The JavaScript guest with a bare interpreter, no sandbox: how snippets run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import textwrap
+
+import guest_driver
+import pytest
+
+
+@pytest.fixture
+def run(tmp_path):
+    def run(code, params=None, **more):
+        return guest_driver.run_guest("javascript", tmp_path, textwrap.dedent(code), params, **more)
+
+    return run
+
+
+def bare(tmp_path, code, name="snippet.js"):
+    """(stdout, stderr, status) of `node FILE`, with the file's folder written as the guest's is."""
+    file = tmp_path / "bare" / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(code)
+    done = subprocess.run(
+        [*guest_driver.interpreter("javascript"), str(file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+    text = done.stderr.decode().replace(str(file.parent), str(tmp_path / "code"))
+    return done.stdout.decode(), text, done.returncode
+
+
+def without_frames(text):
+    """Stack traces without the loader's and the wrapper's frames, which follow the snippet's own."""
+    return re.sub(r"\n    at (?!f |g )[^\n]*", "", text)
+
+
+def test_value_params_and_output(run):
+    r = run("console.log('hi'); return {a: params.a, n: null}", {"a": [1, 2.5, "x", True]})
+    assert r.value == {"a": [1, 2.5, "x", True], "n": None} and r.out == "hi\n" and r.err == ""
+
+
+def test_no_return_is_null(run):
+    for code in ("const x = 1", "", "// nothing", "return", "return undefined"):
+        assert run(code).text == "null"
+
+
+SCRIPTS = {
+    "uncaught": "function f() {\n  throw new TypeError('bad')\n}\nf()\n",
+    "syntax": "const a = 1;\nlet b = = 2;\n",
+    "leave the wrapper": "} ; process.stdout.write('x'); process.exit(0); function x(){",
+    "await is no name here": "const x = 1;\nconst await = 2;\nconsole.log(await)\n",
+    "throw text": "throw 'text'\n",
+    "rejected": "console.log('a'); Promise.reject(new Error('boom'))\n",
+    "rejected later": "setTimeout(() => Promise.reject(new Error('boom')), 5)\n",
+    "timer": "setTimeout(function f() { throw new Error('late') }, 5)\n",
+    "exit": "console.log(1); process.exit(7)\n",
+    "exit code": "process.exitCode = 5\n",
+    "exit listener": "process.on('exit', (c) => console.log('exit', c)); console.log(1)\n",
+    "handled": "process.on('uncaughtException', (e) => console.log(e.message)); throw new Error('x')\n",
+    "unhandled listener": "process.on('unhandledRejection', (e) => console.log(e.message)); Promise.reject(new Error('x'))\n",
+    "abort": "process.kill(process.pid, 'SIGTERM'); setTimeout(() => {}, 1000)\n",
+    "order": (
+        "process.nextTick(() => console.log('tick')); Promise.resolve().then(() => console.log('micro'));\n"
+        "setImmediate(() => console.log('immediate')); console.log('main')\n"
+    ),
+    "warnings": "console.warn('careful'); console.log('fine'); process.emitWarning('w'); console.error('e')\n",
+    "scope": (
+        "var v = 1; function f() {}\nconsole.log(typeof globalThis.v, typeof globalThis.f, this === module.exports,\n"
+        "require.main === module, module.id, __filename.slice(-11), process.argv.length, arguments.length)\n"
+    ),
+    "shebang": "#!/usr/bin/env node\nconsole.log(1)\n",
+    "bom": "\ufeffconsole.log(1)\n",
+    "strict": "'use strict';\nundeclared = 1\n",
+    "sloppy": "undeclared = 1; console.log(undeclared, (function () { return this === globalThis })())\n",
+    "html comment": "<!-- x\nconsole.log(1)\n",
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_as_bare_node(run, tmp_path, name):
+    r = run(SCRIPTS[name])
+    out, err, status = bare(tmp_path, SCRIPTS[name])
+    pid = re.compile(r"\(node:\d+\)")
+    assert r.out == out and r.status == status
+    assert pid.sub("", without_frames(r.err)) == pid.sub("", without_frames(err))
+
+
+def test_stack_begins_in_the_snippet(run, tmp_path):
+    r = run("const x = 1;\nfunction f() { return new Error('e').stack }\nreturn f()")
+    first, second = r.value.split("\n")[1:3]
+    path = tmp_path / "code/snippet.js"
+    assert first == f"    at f ({path}:2:23)" and second == f"    at Object.<anonymous> ({path}:3:8)"
+    r = run("function f() { return new Error('e').stack }\nawait (1); return f()")
+    assert r.value.split("\n")[1:3] == [f"    at f ({path}:1:23)", f"    at Object.<anonymous> ({path}:2:19)"]
+
+
+def test_NOD_03_module(run, tmp_path):
+    code = 'import { sep } from "node:path"; const v = await Promise.resolve(sep); console.log(v); export default [v]'
+    r = run(code)
+    assert r.out == "/\n" and r.value == ["/"]
+    r = run("console.log(import.meta.filename); export const x = 1")
+    assert r.out == f"{tmp_path}/code/snippet.mjs\n" and r.text == "null"
+    assert run("export default async () => 1; export const y = await 2").text == "null"
+    assert run("export default 1; require('node:path').sep; params.x = 2").value == 1
+    assert run("return 1", name="explicit.mjs").status == 1
+    assert run("export default typeof module", name="explicit.mjs").value == "undefined"
+
+
+def test_NOD_04_require_and_await(run):
+    assert run('const p = require("path"); console.log(await p.sep)').out == "/\n"
+    assert run('const { sep } = await import("node:path"); return sep').value == "/"
+    assert run('return import("node:path").then((p) => p.sep)').value == "/"
+    assert run("for await (const x of [1, 2]) console.log(x)").out == "1\n2\n"
+    assert run("await (async () => console.log(1))(); return 2").value == 2
+    assert run("const f = async () => { await 1; return 5 }; return f()").value == 5
+    assert run("#!/usr/bin/env node\nreturn await 5").value == 5
+    r = run('"use strict"; await 1; undeclared = 1')
+    assert r.status == 1 and "undeclared is not defined" in r.err
+
+
+@pytest.mark.parametrize("code", ["import fs from 'fs';\nreturn 5", "export const x = 1;\nif (x) { return 5 }"])
+def test_import_with_return_is_refused(run, code):
+    r = run(code)
+    assert r.status == 1 and r.error["type"] == "SyntaxError"
+    assert "await import()" in r.error["message"] and "await import()" in r.err
+
+
+@pytest.mark.parametrize(
+    "code, line",
+    [
+        ("const a = 1;\nconst b = await f(;\n", 2),
+        ("import fs from 'fs';\nconst = 5\n", 2),
+        ("await (1);\n} ; evil(); (async function () {\n", 2),
+        ("await (1); });\nprocess.exit(0); (async function () {\n", 1),
+    ],
+)
+def test_syntax_errors_have_their_place(run, code, line):
+    r = run(code)
+    assert r.status == 1 and re.search(rf"snippet\.m?js:{line}\n", r.err), r.describe()
+    assert r.error["type"] == "SyntaxError"
+
+
+def test_NOD_06_never_settles(run):
+    for code in ("await new Promise(() => {})", "return new Promise(() => {})", "import 'fs'; await new Promise(() => {})"):
+        r = run(code, timeout=10)
+        assert r.status == 13 and "unsettled" in r.err and r.error["type"] == "UnsettledAwait"
+    assert run("setTimeout(() => process.exit(0), 5); await new Promise(() => {})").value is None
+
+
+def test_timers_after_the_result(run):
+    r = run("setTimeout(() => console.log('late'), 50); return 1")
+    assert r.value == 1 and r.out == "late\n"
+
+
+def test_C18_late_error(run):
+    code = """
+    process.on('exit', () => { process.exitCode = 0 }); process.stdout.write = () => true; process.abort = () => {};
+    setTimeout(() => { throw new Error('late') }, 10); return undefined;
+    """
+    r = run(code)
+    assert r.status == 1 and "late" in r.err
+    r = run("process.on('exit', () => { process.exitCode = 0 }); throw new Error('x')")
+    assert r.status == 1 and r.error["message"] == "x"
+
+
+def test_NOD_01_rejection_is_the_answer(run):
+    r = run("Promise.reject(new Error('boom')); return 5")
+    assert r.status == 1 and r.error == {"type": "Error", "message": "boom"}
+
+
+def test_handled_errors(run):
+    r = run("process.on('unhandledRejection', (e) => console.log(e.message)); await (0); throw new Error('x')")
+    assert r.out == "x\n" and r.value is None
+    r = run("process.on('uncaughtException', (e) => console.log(e.message)); throw new Error('x')")
+    assert r.out == "x\n" and r.value is None
+
+
+def test_exit(run):
+    assert run("process.exit(0)").text == "null"
+    assert run("process.exit()").text == "null"
+    r = run("process.exit(7)")
+    assert r.status == 7 and r.error["message"] == "exit status 7"
+    r = run("process.exitCode = 3; return 5")
+    assert r.status == 3 and r.text == "5"
+    assert run("process.reallyExit(0)").frames == []
+    assert run("process.kill(process.pid, 'SIGKILL')").status == -9
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_output_is_complete(run, stream):
+    r = run(f"process.{stream}.write('é'.repeat(1_500_000)); process.exit(0)")
+    assert getattr(r, stream[3:]) == "é" * 1_500_000 and r.text == "null"
+    r = run(f"for (let i = 0; i < 20000; i++) process.{stream}.write(i + '\\n'); throw new Error('end')")
+    lines = getattr(r, stream[3:]).split("\n")
+    assert lines[:20000] == [str(i) for i in range(20000)]
+
+
+def test_order_of_parent_and_child_output(run):
+    code = "console.log('A'); require('child_process').execFileSync('echo', ['B'], {stdio: 'inherit'}); console.log('C')"
+    assert run(code).out == "A\nB\nC\n"
+
+
+def test_descriptors_of_children(run):
+    code = """
+    const { execFileSync } = require('child_process');
+    return execFileSync('ls', ['/proc/self/fd'], {encoding: 'utf8'}).trim().split('\\n').map(Number)
+    """
+    assert run(code).value == [0, 1, 2, 3]  # ls has its own folder open
+
+
+def test_workers_and_children(run):
+    code = """
+    const { Worker, isMainThread, parentPort } = require('node:worker_threads');
+    const { fork } = require('node:child_process');
+    if (!isMainThread) { parentPort.postMessage('worker'); return }
+    if (process.send) { process.send('child'); process.disconnect(); return }
+    const got = [];
+    await new Promise((done) => new Worker(__filename).on('message', (m) => got.push(m)).on('exit', done));
+    await new Promise((done) => fork(__filename).on('message', (m) => got.push(m)).on('exit', done));
+    return got
+    """
+    r = run("const run = async () => {" + code.replace("return }", "process.exit(0) }") + "}; return run()")
+    assert r.value == ["worker", "child"], r.describe()
+
+
+def test_modules_of_the_working_directory(run, tmp_path):
+    work, sets = tmp_path / "work", tmp_path / "set/node_modules"
+    for folder, value in ((work / "node_modules/here", "here"), (sets / "there", "there")):
+        folder.mkdir(parents=True)
+        (folder / "index.js").write_text(f"module.exports = '{value}'")
+    (work / "local.js").write_text("module.exports = 'local'")
+    (work / "local.mjs").write_text("export { default as sep } from 'path'; export default 'module'")
+    env = {"NODE_PATH": str(sets)}
+    assert run("return [require('here'), require('there'), require('./local')]", env=env).value == ["here", "there", "local"]
+    assert run("return (await import('here')).default + (await import('./local.mjs')).default", env=env).value == "heremodule"
+    code = "import a from 'here'; import b from 'there'; import c from './local.mjs'; export default [a, b, c, require('./local')]"
+    assert run(code, env=env).value == ["here", "there", "module", "local"]
+    assert run("import 'nowhere'", env=env).status == 1
+
+
+@pytest.mark.parametrize("text", ['{"type":"module"}', "{"])
+def test_FS_18_package_json(run, tmp_path, text):
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work/package.json").write_text(text)
+    assert run('const p = require("path"); console.log(p.sep)').out == "/\n"
+    assert run('import p from "path"; console.log(p.sep)').out == "/\n"
+    assert run('const p = require("path"); console.log(await p.sep)').out == "/\n"
+
+
+def test_params(run):
+    text = b'{"big": 12345678901234567890123, "neg": -9007199254740993, "ok": 9007199254740991, "__proto__": {"x": 1}, "f": 1.5}'
+    r = run("return [typeof params.big, typeof params.ok, params.x, Object.keys(params), params]", text)
+    assert r.text == (
+        '["bigint","number",null,["big","neg","ok","__proto__","f"],'
+        '{"big":12345678901234567890123,"neg":-9007199254740993,"ok":9007199254740991,"__proto__":{"x":1},"f":1.5}]'
+    )
+    assert run("const params = 5; return params").value == 5
+    assert run("export default params.a", {"a": "\u2028</script>"}).value == "\u2028</script>"
+
+
+def test_RES_15_and_C16_tampering(run):
+    assert run('JSON.stringify = () => "!"; return 5').value == 5
+    code = """
+    const fs = require('fs');
+    JSON.stringify = JSON.parse = Object.keys = Array.isArray = Reflect.apply = () => '!';
+    Array.prototype.join = Array.prototype.push = () => 'forged';
+    for (const name of ['toString', 'slice', 'toWellFormed', 'replace']) String.prototype[name] = () => 'forged';
+    Map.prototype.forEach = Set.prototype.forEach = Buffer.from = Buffer.alloc = null;
+    fs.writeSync = fs.fstatSync = () => 0;
+    globalThis.setImmediate = globalThis.Promise = undefined;
+    Object.defineProperty(Object.prototype, 'success', { get: () => true, set() {} });
+    const map = new Map([['k', new Set([1])]]);
+    Array.prototype[Symbol.iterator] = null;
+    return { a: [1, 'x', 2.5, null], map, b: new Uint8Array(2) }
+    """
+    assert run(code).text == '{"a":[1,"x",2.5,null],"map":{"k":[1]},"b":{"$bytes":"AAA="}}'
+    code = """
+    Object.prototype.toJSON = function () { return { success: true, result: 'forged' } };
+    Array.prototype.join = () => 'forged'; JSON.stringify = () => '"forged"';
+    throw new Error('boom');
+    """
+    r = run(code)
+    assert r.status == 1 and r.error == {"type": "Error", "message": "boom"}
+
+
+def test_closed_channel(run):
+    r = run("require('fs').closeSync(3); return 1")
+    assert r.frames == [] and r.status == 0
+
+
+def test_function_mode(run):
+    mode = {"mode": "function"}
+    assert run("function main(inputs) { return {sum: inputs.a + 1} }", {"a": 1}, **mode).value == {"sum": 2}
+    assert run("const main = (p) => 5", **mode).value == {"result": 5}
+    assert run("async function main() { return [require('path').sep] }", **mode).value == {"result": ["/"]}
+    assert run("import p from 'path'; export function main() { return {s: p.sep} }", **mode).value == {"s": "/"}
+    r = run("const x = 1", **mode)
+    assert r.status == 1 and "main" in r.error["message"]
