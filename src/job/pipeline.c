@@ -154,7 +154,7 @@ static void prepare(struct loop_timer *t)
         finish(p);
         return;
     }
-    struct lower_staged staged = {need.bytes, need.inodes - 1 - stage_n_folders};
+    struct lower_staged staged = {need.bytes, need.inodes - 1};
     lower_job(&p->job, &p->config->host, &staged, &p->plan);
     p->uid = uids_take(p->config->uids);
     p->plan.start.uid = p->uid;

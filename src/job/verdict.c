@@ -174,6 +174,11 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
         launch_failed(r, j, end);
         return;
     }
+    if (end->status == -1 && (end->flags & (PLAN_KILLED | PLAN_HIT_MEMORY | PLAN_HIT_CPU))) {
+        r->signal = SIGKILL; // all of it at once, the shim that reports included
+        result_fail(r, REASON_ERROR, STAGE_EXECUTION, "Ended by signal %d (SIGKILL)", r->signal);
+        return;
+    }
     if (end->status == -1) {
         result_fail(r, REASON_INTERNAL, STAGE_EXECUTION, "the sandbox ended without a status");
         return;

@@ -1,0 +1,374 @@
+// A job on its way, with a launcher that does what the real one does not do on demand.
+#include "fake.h"
+
+#include "base/clock.h"
+#include "base/tree.h"
+#include "job/pipeline.h"
+#include "workspace/uids.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct bench {
+    struct fake fake;
+    struct pipeline *pipeline;
+    struct pipeline_config config;
+    struct job_sink sink;
+    struct uids uids;
+    char path[64];
+    int root;
+    struct buf live;
+    struct result seen; // without its pointers
+    char error[200];
+    int done;
+    int hold_after; // bytes of artifact after which the sink holds; 0: never
+    size_t artifact_bytes;
+};
+
+static void sink_output(void *ctx, bool is_stderr, const char *data, size_t len)
+{
+    struct bench *b = ctx;
+    (void)is_stderr;
+    assert_int_equal(buf_add(&b->live, data, len), 0);
+}
+
+static int sink_artifact(void *ctx, const struct result_artifact *a, uint32_t mode)
+{
+    (void)ctx;
+    (void)a;
+    (void)mode;
+    return 0;
+}
+
+static int sink_data(void *ctx, const char *data, size_t len)
+{
+    struct bench *b = ctx;
+    (void)data;
+    b->artifact_bytes += len;
+    if (b->hold_after && b->artifact_bytes >= (size_t)b->hold_after) {
+        pipeline_hold(b->pipeline, true);
+    }
+    return 0;
+}
+
+static void sink_done(void *ctx, struct result *r)
+{
+    struct bench *b = ctx;
+    b->done++;
+    b->seen = *r;
+    snprintf(b->error, sizeof b->error, "%s", r->error ? r->error : "");
+}
+
+// A command job with a folder workspace below a root of the test's own.
+static void begin(struct bench *b, const char *artifact)
+{
+    *b = (struct bench){.live = BUF_INIT(1 << 20)};
+    fake_begin(&b->fake);
+    strcpy(b->path, "/tmp/isle-test-XXXXXX");
+    assert_non_null(mkdtemp(b->path));
+    b->root = open(b->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(b->root, "once", 0700), 0);
+    b->config = (struct pipeline_config){
+        .workspace_root = b->root,
+        .null = open("/dev/null", O_RDWR | O_CLOEXEC),
+        .uids = &b->uids,
+        .host = {.max_disk_mb = 1000, .tmpfs_max_mb = 10},
+        .artifact_max_bytes = 1 << 20,
+        .artifacts_max_bytes = 1 << 20,
+    };
+    b->sink = (struct job_sink){b, sink_output, sink_artifact, sink_data, sink_done};
+    char text[256];
+    struct job j;
+    struct job_error e;
+    int n = snprintf(text, sizeof text,
+                     "{\"command\":[\"x\"],\"limits\":{\"timeout_seconds\":1,\"disk_mb\":100}%s}",
+                     artifact);
+    assert_int_equal(job_parse(text, (size_t)n, 0, &j, &e), 0);
+    assert_int_equal(
+        pipeline_start(b->fake.loop, b->fake.runner, &b->config, &j, &b->sink, &b->pipeline), 0);
+}
+
+static void end(struct bench *b)
+{
+    pipeline_free(b->pipeline);
+    fake_end(&b->fake);
+    buf_free(&b->live);
+    close(b->config.null);
+    assert_int_equal(tree_empty(b->root), 0);
+    close(b->root);
+    rmdir(b->path);
+}
+
+// Hears START; keeps the job's ends of its pipes.
+static struct plan_request started(struct bench *b, int *fds)
+{
+    struct plan_request q = fake_hear(&b->fake, fds);
+    assert_int_equal(q.op, PLAN_START);
+    const char *why;
+    assert_int_equal(plan_check(&q, PLAN_N_START_FDS, &why), 0);
+    return q;
+}
+
+static void drop(int *fds)
+{
+    for (int i = 0; i < PLAN_N_START_FDS; i++) {
+        fds[i] = fd_close(fds[i]);
+    }
+}
+
+static void say_end(struct bench *b, uint32_t tag, int status, uint32_t flags)
+{
+    fake_say(
+        &b->fake,
+        (struct plan_record){.op = PLAN_END, .tag = tag, .id = 5, .status = status, .flags = flags},
+        -1);
+}
+
+static void say_executed(struct bench *b, uint32_t tag)
+{
+    fake_say(&b->fake, (struct plan_record){.op = PLAN_EXECUTED, .tag = tag, .id = 5}, -1);
+}
+
+static void step_until_done(struct bench *b)
+{
+    for (int i = 0; i < 300 && !b->done; i++) {
+        loop_step(b->fake.loop, 10);
+    }
+    assert_int_equal(b->done, 1);
+}
+
+static void nothing_is_left(struct bench *b)
+{
+    struct stat st;
+    assert_int_equal(fstatat(b->root, "once", &st, 0), 0);
+    assert_int_equal(st.st_nlink, 2); // no folder in it
+}
+
+static void the_last_bytes_are_read_though_the_pipe_never_ends(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    assert_int_equal(write(fds[PLAN_FD_STDOUT], "a\xe2\x82", 3), 3);
+    loop_step(b.fake.loop, 100);
+    assert_string_equal(buf_text(&b.live), "a"); // the rest may become a character
+    assert_int_equal(write(fds[PLAN_FD_STDOUT], "\xac late", 6), 6);
+    // our copy of the write end stays open, as a stray descriptor somewhere would
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    assert_string_equal(buf_text(&b.live), "a\xe2\x82\xac late");
+    assert_int_equal(b.seen.reason, REASON_OK);
+    assert_int_equal(b.seen.usage.stdout_bytes, 9);
+    nothing_is_left(&b);
+    drop(fds);
+    end(&b);
+}
+
+static void a_timeout_stands_though_the_job_then_exits_well(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    uint64_t from = clock_now_ns();
+    struct plan_request term = fake_hear(&b.fake, NULL);
+    uint64_t after_ms = (clock_now_ns() - from) / NS_PER_MS;
+    assert_int_equal(term.op, PLAN_SIGNAL);
+    assert_int_equal(term.signal, SIGTERM);
+    assert_int_equal(term.id, 5);
+    assert_true(after_ms >= 990 && after_ms < 1500);
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_TIMEOUT);
+    assert_string_equal(b.error, "Execution timeout (1.0s)");
+    assert_int_equal(b.seen.exit_code, 0);
+    drop(fds);
+    end(&b);
+}
+
+static void time_counts_from_the_program_not_from_the_request(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    for (uint64_t until = clock_now_ns() + 1200 * NS_PER_MS; clock_now_ns() < until;) {
+        loop_step(b.fake.loop, 50); // a launcher that is slow
+    }
+    assert_true(fake_hears_nothing(&b.fake));
+    say_executed(&b, q.tag);
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_OK);
+    drop(fds);
+    end(&b);
+}
+
+static void a_cancel_before_the_program_runs_reaches_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    pipeline_cancel(b.pipeline);
+    pipeline_cancel(b.pipeline);
+    loop_step(b.fake.loop, 0);
+    assert_true(fake_hears_nothing(&b.fake)); // it has no number yet
+    say_executed(&b, q.tag);
+    assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_SIGNAL);
+    uint64_t from = clock_now_ns();
+    assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_KILL);
+    assert_true(clock_now_ns() - from >= 490 * NS_PER_MS);
+    say_end(&b, q.tag, -1, PLAN_KILLED);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_CANCELLED);
+    pipeline_cancel(b.pipeline); // harmless
+    drop(fds);
+    end(&b);
+}
+
+static void a_cancel_at_once_runs_nothing(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, "");
+    pipeline_cancel(b.pipeline);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_CANCELLED);
+    assert_true(fake_hears_nothing(&b.fake));
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void the_launchers_death_is_internal_and_keeps_the_output(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    assert_int_equal(write(fds[PLAN_FD_STDOUT], "partial", 7), 7);
+    fake_die(&b.fake);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    assert_string_equal(b.error, "the sandbox was lost: its launcher is gone");
+    assert_string_equal(buf_text(&b.live), "partial");
+    assert_int_equal(b.fake.lost, 1);
+    drop(fds);
+    end(&b);
+}
+
+static void a_launch_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    drop(fds);
+    fake_say(
+        &b.fake,
+        (struct plan_record){.op = PLAN_END, .tag = q.tag, .error = EPERM, .step = 4, .status = -1},
+        -1);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_ISOLATION_UNAVAILABLE);
+    assert_false(b.seen.isolation.isolated);
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void a_held_job_is_not_read_but_ends_in_time(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    pipeline_hold(b.pipeline, true);
+    assert_int_equal(write(fds[PLAN_FD_STDOUT], "x", 1), 1);
+    loop_step(b.fake.loop, 50);
+    assert_int_equal(b.live.len, 0);
+    assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_SIGNAL); // the time limit goes on
+    drop(fds);
+    say_end(&b, q.tag, SIGTERM, 0);
+    pipeline_hold(b.pipeline, false);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_TIMEOUT);
+    assert_string_equal(buf_text(&b.live), "x");
+    end(&b);
+}
+
+static void artifacts_wait_for_a_slow_sink(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, ",\"artifacts\":[\"big\"]");
+    b.hold_after = 100000;
+    struct plan_request q = started(&b, fds);
+    char name[128];
+    snprintf(name, sizeof name, "%s/w/big", q.workspace);
+    AUTO_CLOSE int big = openat(b.root, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(ftruncate(big, 500000), 0);
+    assert_int_equal(fchown(big, q.uid, q.uid), 0);
+    say_executed(&b, q.tag);
+    drop(fds);
+    say_end(&b, q.tag, 0, 0);
+    for (int i = 0; i < 10; i++) {
+        loop_step(b.fake.loop, 0);
+    }
+    assert_int_equal(b.done, 0);
+    assert_true(b.artifact_bytes >= 100000 && b.artifact_bytes < 250000);
+    b.hold_after = 0;
+    pipeline_hold(b.pipeline, false);
+    step_until_done(&b);
+    assert_int_equal(b.artifact_bytes, 500000);
+    assert_int_equal(b.seen.n_artifacts, 1);
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void freed_in_mid_flight_it_takes_its_sandbox_along(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    drop(fds);
+    pipeline_free(b.pipeline);
+    b.pipeline = NULL;
+    assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_KILL);
+    say_end(&b, q.tag, -1, PLAN_KILLED); // nobody is there to hear it
+    nothing_is_left(&b);
+    assert_int_equal(b.done, 0);
+    end(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_bytes_are_read_though_the_pipe_never_ends),
+        cmocka_unit_test(a_timeout_stands_though_the_job_then_exits_well),
+        cmocka_unit_test(time_counts_from_the_program_not_from_the_request),
+        cmocka_unit_test(a_cancel_before_the_program_runs_reaches_it),
+        cmocka_unit_test(a_cancel_at_once_runs_nothing),
+        cmocka_unit_test(the_launchers_death_is_internal_and_keeps_the_output),
+        cmocka_unit_test(a_launch_that_fails_leaves_nothing),
+        cmocka_unit_test(a_held_job_is_not_read_but_ends_in_time),
+        cmocka_unit_test(artifacts_wait_for_a_slow_sink),
+        cmocka_unit_test(freed_in_mid_flight_it_takes_its_sandbox_along),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
