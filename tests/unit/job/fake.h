@@ -44,6 +44,8 @@ static inline void fake_begin(struct fake *f)
     f->pid = fork();
     if (f->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        close(pair[0]);
+        close(pair[1]);
         pause();
         _exit(0);
     }
