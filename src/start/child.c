@@ -93,7 +93,7 @@ int child_session(struct start *s)
         return start_fail(s, e, "/dev/null");
     }
     struct groups_made made = {.fd[GROUPS_V2] = -1};
-    memcpy(made.fd, start_fd(s, INNER_V1), sizeof(int) * SEAT_N_V1);
+    memcpy(made.fd, start_fd(s, CHILD_V1), sizeof(int) * SEAT_N_V1);
     e = groups_join_v1(&made);
     return e ? start_fail(s, e, "control groups isle/%u/service", s->instance) : 0;
 }
@@ -276,7 +276,7 @@ int child_reexec(struct start *s)
         return start_fail(s, record, "record for the new image");
     }
     *start_fd(s, INNER_RECORD) = record;
-    int e = start_place_fds(s->fd, INNER_N_FDS, INNER_RECORD);
+    int e = start_place_fds(s->fd, INNER_FD_END - INNER_RECORD, INNER_RECORD);
     if (e) {
         return start_fail(s, e, "descriptors");
     }

@@ -50,8 +50,8 @@ int front_groups(struct start *s)
         return start_fail(s, e, "control groups isle/%u: limits of the whole instance",
                           s->instance);
     }
-    *start_fd(s, INNER_V2) = made.fd[GROUPS_V2];
-    memcpy(start_fd(s, INNER_V1), made.fd, sizeof(int) * SEAT_N_V1);
+    *start_fd(s, CHILD_V2) = made.fd[GROUPS_V2];
+    memcpy(start_fd(s, CHILD_V1), made.fd, sizeof(int) * SEAT_N_V1);
     s->record.uid_count = PLAN_UID_COUNT;
     s->record.magic = START_MAGIC;
     s->record.seat = (struct seat_config){
@@ -101,13 +101,13 @@ int front_programs(struct start *s)
     if (fd < 0) {
         return fd;
     }
-    *start_fd(s, INNER_LAUNCHER) = fd;
+    *start_fd(s, CHILD_PROGRAM) = fd;
     snprintf(path, sizeof path, "%s/isle-shim", s->config->libexec_dir);
     fd = open_program(s, path, O_RDONLY);
     if (fd < 0) {
         return fd;
     }
-    *start_fd(s, INNER_SHIM) = fd;
+    *start_fd(s, CHILD_SHIM) = fd;
     return 0;
 }
 
@@ -119,7 +119,7 @@ int front_clone(struct start *s)
     }
     s->front = pair[0];
     *start_fd(s, INNER_FRONT) = pair[1];
-    int v2 = *start_fd(s, INNER_V2);
+    int v2 = *start_fd(s, CHILD_V2);
     AUTO_CLOSE int group = v2 < 0 ? -1 : openat(v2, "service", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     struct clone_args a = {.flags = CLONE_PIDFD | (group < 0 ? 0ULL : CLONE_INTO_CGROUP),
                            .pidfd = (uintptr_t)&s->pidfd,
@@ -135,7 +135,7 @@ int front_clone(struct start *s)
         child_run(s);
     }
     s->pid = pid;
-    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+    for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
     return 0;
@@ -209,7 +209,7 @@ static void front_undo(struct start *s)
         reap(s->pid, s->pidfd, 0);
     }
     s->pidfd = fd_close(s->pidfd);
-    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+    for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
     if (s->mark) {
@@ -243,7 +243,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                       .pid = -1,
                       .pidfd = -1,
                       .error = ret_error};
-    for (unsigned i = 0; i < INNER_N_FDS; i++) {
+    for (unsigned i = 0; i < START_N_FDS; i++) {
         s.fd[i] = -1;
     }
     s.record.marks_ns[START_T_BEGIN] = clock_now_ns();

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+// The lock, INNER_LOCK, stays open until this process ends: that is all it is for.
 enum { READY_LIMIT_MS = 20000, LAUNCHER_END_MS = 5000 };
 
 // All seals: the record is what the child wrote, and not a file somebody passed.
@@ -39,97 +40,6 @@ int start_is_inner(int argc, char **argv)
 {
     struct start_record r;
     return argc > 0 && !strcmp(argv[0], INNER_NAME) && !read_record(&r);
-}
-
-int inner_check(struct start *s)
-{
-    char map[128];
-    unsigned inner, outer, count;
-    if (fd_read_at(AT_FDCWD, "proc/self/uid_map", map, sizeof map) <= 0 ||
-        sscanf(map, "%u %u %u", &inner, &outer, &count) != 3 || inner != 0 ||
-        outer != s->record.seat.uid_base || count != s->record.uid_count || getuid() != 0 ||
-        geteuid() != 0) {
-        return start_fail(s, 0, "the id map is not as planned");
-    }
-    static const struct {
-        const char *path;
-        int flags;
-    } hosts[] = {{"/etc/shadow", O_RDONLY}, {"proc/sys/kernel/core_pattern", O_WRONLY}};
-    for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
-        AUTO_CLOSE int fd = open(hosts[i].path, hosts[i].flags | O_CLOEXEC);
-        if (fd >= 0) {
-            return start_fail(s, 0, "still has the rights of host root: %s opens", hosts[i].path);
-        }
-    }
-    return 0;
-}
-
-// In the child, inner root: what seat.h promises the launcher. Returns only -errno.
-static int exec_launcher(struct start *s, int sock, int self, int config)
-{
-    int fds[SEAT_FD_END - SEAT_SERVICE];
-    fds[SEAT_SERVICE - SEAT_SERVICE] = sock;
-    fds[SEAT_SERVICE_PIDFD - SEAT_SERVICE] = self;
-    fds[SEAT_SHIM - SEAT_SERVICE] = *start_fd(s, INNER_SHIM);
-    fds[SEAT_LOCK - SEAT_SERVICE] = *start_fd(s, INNER_LOCK);
-    fds[SEAT_CONFIG - SEAT_SERVICE] = config;
-    fds[SEAT_CGROUP_V2 - SEAT_SERVICE] = *start_fd(s, INNER_V2);
-    memcpy(fds + (SEAT_CGROUP_V1 - SEAT_SERVICE), start_fd(s, INNER_V1), sizeof(int) * SEAT_N_V1);
-    // the program goes to the place behind the seat's, and is closed by its own execution
-    int program = fcntl(*start_fd(s, INNER_LAUNCHER), F_DUPFD_CLOEXEC, 200);
-    int all[SEAT_FD_END - SEAT_SERVICE + 1];
-    memcpy(all, fds, sizeof fds);
-    all[SEAT_FD_END - SEAT_SERVICE] = program;
-    int e = program < 0 ? -errno : start_place_fds(all, ARRAY_LEN(all), SEAT_SERVICE);
-    if (!e && fcntl(SEAT_FD_END, F_SETFD, FD_CLOEXEC)) {
-        e = -errno;
-    }
-    if (e) {
-        return e;
-    }
-    char name[] = "isle-launcher", *argv[] = {name, NULL}, *env[] = {NULL};
-    return sys_exec_fd(SEAT_FD_END, argv, env);
-}
-
-// What the launcher got, the service needs no longer: groups, programs. It keeps the lock.
-static void forget_launchers(struct start *s)
-{
-    for (unsigned i = 0; i < INNER_N_FDS; i++) {
-        if (i != INNER_LOCK - INNER_RECORD && i != INNER_FRONT - INNER_RECORD) {
-            s->fd[i] = fd_close(s->fd[i]);
-        }
-    }
-}
-
-int inner_launcher(struct start *s)
-{
-    int pair[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
-        return start_fail(s, -errno, "socket pair");
-    }
-    AUTO_CLOSE int theirs = pair[1];
-    s->seat->launcher = pair[0];
-    AUTO_CLOSE int self = sys_pidfd_open(getpid());
-    AUTO_CLOSE int config = fd_sealed("isle-seat", &s->record.seat, sizeof s->record.seat);
-    if (self < 0 || config < 0) {
-        return start_fail(s, self < 0 ? self : config, "descriptors for the launcher");
-    }
-    pid_t pid = fork();
-    if (pid == 0) {
-        int e = exec_launcher(s, theirs, self, config);
-        dprintf(2, "isle-launcher cannot be executed: %s\n", strerror(-e));
-        _exit(125);
-    }
-    if (pid < 0) {
-        return start_fail(s, -errno, "launcher process");
-    }
-    forget_launchers(s);
-    s->seat->launcher_pid = pid;
-    s->seat->launcher_pidfd = sys_pidfd_open(pid);
-    if (s->seat->launcher_pidfd < 0) {
-        return start_fail(s, s->seat->launcher_pidfd, "launcher process");
-    }
-    return 0;
 }
 
 int inner_ready(struct start *s)
@@ -198,9 +108,8 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     (void)argv;
     *ret_error = (struct start_error){.step = ""};
     struct seat seat = {.front = INNER_FRONT,
-                        .launcher = -1,
-                        .launcher_pidfd = -1,
-                        .launcher_pid = -1,
+                        .launcher = INNER_LAUNCHER,
+                        .launcher_pidfd = INNER_LAUNCHER_PIDFD,
                         .workspace_root = -1};
     struct start s = {.seat = &seat, .error = ret_error};
     int e = read_record(&s.record);
@@ -208,10 +117,11 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
         return start_fail(&s, e, "record of the start");
     }
     s.record.marks_ns[START_T_IMAGE] = clock_now_ns();
-    for (int i = 0; i < INNER_N_FDS; i++) {
-        // absent ones stay so; all are closed by a later exec
-        s.fd[i] = fcntl(INNER_RECORD + i, F_SETFD, FD_CLOEXEC) ? -1 : INNER_RECORD + i;
+    for (int fd = INNER_RECORD; fd < INNER_FD_END; fd++) {
+        fcntl(fd, F_SETFD, FD_CLOEXEC);
     }
+    close(INNER_RECORD);
+    seat.launcher_pid = s.record.launcher_pid;
     prctl(PR_SET_NAME, INNER_NAME);
     e = start_run_steps(&s, START_INNER);
     if (e) {

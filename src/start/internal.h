@@ -8,23 +8,28 @@
 #include "start/start.h"
 #include "start/steps.h"
 
-// Descriptors of the new image, in fixed places; those that this host has no use for are closed.
-enum inner_fd {
+// The child's descriptors. The first are those of the new image, in fixed places; the others end
+// with the launcher's start. What this host has no use for is -1.
+enum start_fds {
     INNER_RECORD = 3, // sealed memfd: struct start_record
     INNER_FRONT,
     INNER_LOCK,
-    INNER_LAUNCHER, // the program, O_PATH
-    INNER_SHIM,     // the program, O_RDONLY
-    INNER_V2,
-    INNER_V1,
-    INNER_FD_END = INNER_V1 + SEAT_N_V1,
-    INNER_N_FDS = INNER_FD_END - INNER_RECORD,
+    INNER_LAUNCHER, // socket
+    INNER_LAUNCHER_PIDFD,
+    INNER_FD_END,
+    CHILD_PROGRAM = INNER_FD_END, // isle-launcher, O_PATH
+    CHILD_SHIM,                   // O_RDONLY
+    CHILD_V2,
+    CHILD_V1,
+    CHILD_FD_END = CHILD_V1 + SEAT_N_V1,
+    START_N_FDS = CHILD_FD_END - INNER_RECORD,
 };
 #define INNER_NAME "isle-service" // argv[0] of the new image
 
 // What the new image must know; read from INNER_RECORD, whose seals say that nobody changed it.
 struct start_record {
     uint32_t magic, uid_count;
+    int32_t launcher_pid;
     struct seat_config seat;
     uint64_t marks_ns[START_N_MARKS];
 };
@@ -49,8 +54,8 @@ struct start {
     int front;             // the front's end of the socket
     pid_t pid;
     int pidfd;
-    // child and new image; [n]: the later INNER_RECORD + n
-    int fd[INNER_N_FDS];
+    // child and new image; [n] is start_fds INNER_RECORD + n
+    int fd[START_N_FDS];
     // new image
     struct seat *seat;
     // all
@@ -58,7 +63,7 @@ struct start {
     struct start_error *error;
 };
 
-static inline int *start_fd(struct start *s, enum inner_fd place)
+static inline int *start_fd(struct start *s, enum start_fds place)
 {
     return &s->fd[place - INNER_RECORD];
 }
@@ -99,9 +104,11 @@ int child_user_namespace(struct start *s);
 int child_ids(struct start *s);
 int child_reexec(struct start *s);
 
+// spawn.c
+int child_check(struct start *s);
+int child_launcher(struct start *s);
+
 // inner.c, drop.c
-int inner_check(struct start *s);
-int inner_launcher(struct start *s);
 int inner_ready(struct start *s);
 int inner_shed(struct start *s);
 int inner_drop(struct start *s);

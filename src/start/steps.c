@@ -41,13 +41,14 @@ const struct start_step start_steps[] = {
      "Written from outside: a process inside may not map more than itself."},
     {"ids", START_CHILD, child_ids,
      "Once mapped: unprivileged ids, no groups, and a keyring that is not host root's."},
+    {"self-check", START_CHILD, child_check,
+     "Nothing is started before it is proven that host root is gone."},
+    {"launcher", START_CHILD, child_launcher,
+     "Forked now, so that it prepares itself while this process executes itself again; its own "
+     "execution takes it into the namespace as well."},
     {"re-exec", START_CHILD, child_reexec,
      "The memory of a process belongs to the namespace it was executed in; only a new image "
      "belongs to the inner one."},
-    {"self-check", START_INNER, inner_check,
-     "Nothing is started before it is proven that host root is gone."},
-    {"launcher", START_INNER, inner_launcher,
-     "Forked while this process is still inner root, and has the same tree to part from."},
     {"tree", START_INNER, inner_shed,
      "In a mount namespace of its own, so that the launcher's is not touched; the service keeps a "
      "proc that hides others, and five devices."},

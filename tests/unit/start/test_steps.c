@@ -50,11 +50,12 @@ static void test_order(void **state)
         {"devices", "user-namespace"},
         {"user-namespace", "maps"},
         {"maps", "ids"},
-        {"ids", "re-exec"},         // the new image has never been host root
-        {"re-exec", "self-check"},  //
+        {"ids", "self-check"},      //
         {"self-check", "launcher"}, // nothing starts unproven
         {"launcher", "ready"},      //
-        {"launcher", "tree"},       // forked with the tree, before the service sheds it
+        {"ids", "re-exec"},         // the new image has never been host root
+        {"launcher", "re-exec"},    // with the descriptors that the service shall not have
+        {"re-exec", "tree"},        //
         {"tree", "drop"},           // mounting needs inner root
         {"drop", "filter"},         // the filter forbids what the drop calls, needs no_new_privs
         {"filter", "undo"},         // everything locked is tried
