@@ -66,8 +66,7 @@ class Lowering:
         """Qualified names as in module code; placeholders replaced."""
         kind, prefix = type(code), NAME + ".<locals>."
         consts = tuple(
-            self.rename(c) if type(c) is kind else self.inner.get(c, c) if type(c) is str else c
-            for c in code.co_consts
+            self.rename(c) if type(c) is kind else self.inner.get(c, c) if type(c) is str else c for c in code.co_consts
         )
         return code.replace(co_consts=consts, co_qualname=code.co_qualname.removeprefix(prefix))
 
@@ -165,11 +164,7 @@ def assigned_within(generator):
 
 
 def is_docstring(node):
-    return (
-        type(node) is ast.Expr
-        and type(node.value) is ast.Constant
-        and type(node.value.value) is str
-    )
+    return type(node) is ast.Expr and type(node.value) is ast.Constant and type(node.value.value) is str
 
 
 def is_future(node):

@@ -2,6 +2,7 @@
 
 import sys
 from _collections_abc import Iterator, Mapping, Sequence, Set, ValuesView
+from _json import encode_basestring
 from builtins import (
     BaseException,
     Exception,
@@ -33,11 +34,11 @@ from builtins import (
     type,
     zip,
 )
-from _json import encode_basestring
 
 RESULT_MAX_BYTES = 8 << 20
 DEPTH_MAX = 64  # containers around a value; more is refused by every reader behind us
 MESSAGE_MAX = 4096  # characters of an error's text
+
 
 class Unfit(Exception):
     """A value that cannot be sent: why, and where (from the inside out)."""
@@ -123,7 +124,7 @@ class Encoder:
         if kind is float:
             text = float.__repr__(value)
             return "null" if "n" in text else text  # nan, inf
-        plain = value if kind in (dict, list, tuple) else self.attempt(value)
+        plain = value if kind in CONTAINERS else self.attempt(value)
         return self.container(plain, value) if type(plain) in CONTAINERS else self.encode(plain)
 
     def attempt(self, value):

@@ -147,7 +147,7 @@ const { apply } = Reflect;
 const then = uncurry(Promise.prototype.then);
 const PromiseClass = Promise;
 const afterThis = setImmediate;
-const state = { pending: true, drained: false, error: undefined, result: 'null', calls: false };
+const state = { pending: true, drained: false, error: undefined, result: 'null', calls: false, converting: false };
 
 function writeFile(folder, file, data) {
   fs.mkdirSync(folder, { recursive: true });
@@ -226,7 +226,9 @@ function newMainModule(file, directory) {
 // turn, promises rejected without a handler above all: what comes first then is the answer.
 function finish(value) {
   state.pending = false;
+  state.converting = true;
   const { text, tooLarge, why, path: place } = encodeResult(value);
+  state.converting = false;
   if (text !== undefined) {
     const wrap = state.calls && text[0] !== '{';
     state.result = wrap ? `{"result":${text}}` : text;
@@ -268,7 +270,10 @@ function atDrained() {
 
 function atExit(code) {
   if (channel.sent) return;
-  if (state.pending && state.drained && !code) {
+  if (state.converting) {
+    sendError('ResultError', 'the program exited while its result was converted');
+    process.exitCode ||= 1;
+  } else if (state.pending && state.drained && !code) {
     const text = `Warning: Detected unsettled top-level await at ${process.argv[1]}\n`;
     writeSync(2, text);
     sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');

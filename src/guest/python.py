@@ -13,6 +13,7 @@ it can be changed. docs/results.md is the contract of the values.
 
 import posix
 import sys
+from _json import make_scanner
 from builtins import (
     BaseException,
     FileExistsError,
@@ -37,8 +38,6 @@ from builtins import (
     vars,
 )
 from marshal import loads
-
-from _json import make_scanner
 
 MAGIC = 0x4C534931
 CODE, PARAMS, RUN, RESULT, ERROR = 1, 2, 3, 32, 33

@@ -132,11 +132,7 @@ def run_guest(language, folder, code, params=None, *, stdin=b"", timeout=60, env
     received = bytearray()
 
     def talk():
-        service.sendall(
-            frame(CODE, 1, code)
-            + frame(PARAMS, 2, params)
-            + frame(RUN, 3, json.dumps(options).encode())
-        )
+        service.sendall(frame(CODE, 1, code) + frame(PARAMS, 2, params) + frame(RUN, 3, json.dumps(options).encode()))
         try:
             while piece := service.recv(1 << 16):
                 received.extend(piece)

@@ -142,7 +142,11 @@ def test_syntax_errors_have_their_place(run, code, line):
 
 
 def test_NOD_06_never_settles(run):
-    for code in ("await new Promise(() => {})", "return new Promise(() => {})", "import 'fs'; await new Promise(() => {})"):
+    for code in (
+        "await new Promise(() => {})",
+        "return new Promise(() => {})",
+        "import 'fs'; await new Promise(() => {})",
+    ):
         r = run(code, timeout=10)
         assert r.status == 13 and "unsettled" in r.err and r.error["type"] == "UnsettledAwait"
     assert run("setTimeout(() => process.exit(0), 5); await new Promise(() => {})").value is None
@@ -197,7 +201,9 @@ def test_output_is_complete(run, stream):
 
 
 def test_order_of_parent_and_child_output(run):
-    code = "console.log('A'); require('child_process').execFileSync('echo', ['B'], {stdio: 'inherit'}); console.log('C')"
+    code = (
+        "console.log('A'); require('child_process').execFileSync('echo', ['B'], {stdio: 'inherit'}); console.log('C')"
+    )
     assert run(code).out == "A\nB\nC\n"
 
 
@@ -232,8 +238,15 @@ def test_modules_of_the_working_directory(run, tmp_path):
     (work / "local.js").write_text("module.exports = 'local'")
     (work / "local.mjs").write_text("export { default as sep } from 'path'; export default 'module'")
     env = {"NODE_PATH": str(sets)}
-    assert run("return [require('here'), require('there'), require('./local')]", env=env).value == ["here", "there", "local"]
-    assert run("return (await import('here')).default + (await import('./local.mjs')).default", env=env).value == "heremodule"
+    assert run("return [require('here'), require('there'), require('./local')]", env=env).value == [
+        "here",
+        "there",
+        "local",
+    ]
+    assert (
+        run("return (await import('here')).default + (await import('./local.mjs')).default", env=env).value
+        == "heremodule"
+    )
     code = "import a from 'here'; import b from 'there'; import c from './local.mjs'; export default [a, b, c, require('./local')]"
     assert run(code, env=env).value == ["here", "there", "module", "local"]
     assert run("import 'nowhere'", env=env).status == 1

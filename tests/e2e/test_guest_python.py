@@ -84,7 +84,9 @@ def test_as_the_bare_interpreter(run, tmp_path, name):
 
 
 def test_PY_02_future_and_docstring(run):
-    r = run('"""doc"""\nfrom __future__ import annotations\nx: undefined = 1\nprint(__doc__, __annotations__)\nreturn 1')
+    r = run(
+        '"""doc"""\nfrom __future__ import annotations\nx: undefined = 1\nprint(__doc__, __annotations__)\nreturn 1'
+    )
     assert r.out == "doc {'x': 'undefined'}\n" and r.value == 1
 
 
@@ -272,7 +274,16 @@ def test_workspace_modules(run, tmp_path):
     work = tmp_path / "work"
     work.mkdir()
     (work / "helper.py").write_text("x = 1")
-    for name in ("isle_values", "isle_returning", "_json", "asyncio", "posix", "marshal", "sitecustomize", "usercustomize"):
+    for name in (
+        "isle_values",
+        "isle_returning",
+        "_json",
+        "asyncio",
+        "posix",
+        "marshal",
+        "sitecustomize",
+        "usercustomize",
+    ):
         (work / f"{name}.py").write_text("print('taken from the workspace')")
     site = work / ".local/lib/python3.13/site-packages"
     site.mkdir(parents=True)
@@ -297,7 +308,14 @@ def test_C10_carriage_return(run):
 
 
 def test_C12_params(run):
-    params = {"a": "'''\"\"\"", "b": "\u2028\u2029", "e": "$(id) `id`", "f": "\0", "__proto__": {"x": 1}, "g": "{{7*7}}"}
+    params = {
+        "a": "'''\"\"\"",
+        "b": "\u2028\u2029",
+        "e": "$(id) `id`",
+        "f": "\0",
+        "__proto__": {"x": 1},
+        "g": "{{7*7}}",
+    }
     assert run("return params", params).value == params
     digits = "9" * 6000
     r = run("return params", f' {{"n": {digits}, "s": "\\ud83d\\ude00", "x": 1e400, "z": -0.5e-3}} '.encode())
@@ -341,6 +359,8 @@ def test_function_mode(run):
 
 
 def test_json_is_not_imported(run):
-    r = run("import sys\nreturn sorted(set(sys.modules) & {'json', 'ast', 're', 'isle_values', 'asyncio', 'dataclasses'})")
+    r = run(
+        "import sys\nreturn sorted(set(sys.modules) & {'json', 'ast', 're', 'isle_values', 'asyncio', 'dataclasses'})"
+    )
     assert r.value == []
     assert json.loads(r.text) == []
