@@ -119,6 +119,18 @@ static int attach(struct start *s, int mount, const char *to)
     return e ? start_fail(s, e, "private mount %s", to) : 0;
 }
 
+// Some other folder is refused by its name here, not by a mount inside that fails later.
+static int check_runtime(struct start *s, int runtime)
+{
+    const char *const part = "usr/lib/isle"; // where jobs see the wrappers
+    struct stat st;
+    int e = fstatat(runtime, part, &st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+    e = e || S_ISDIR(st.st_mode) ? e : -ENOTDIR;
+    return e ? start_fail(s, e, "runtime root %s is not one (./bootstrap makes it): %s",
+                          s->config->runtime_root, part)
+             : 0;
+}
+
 // The layout is that of plan/seat.h, and `sproc`: the service's own proc. The working folder it
 // lies in survives the new namespace and the re-exec, so no path of the host need be walked inside.
 int child_mounts(struct start *s)
@@ -139,6 +151,10 @@ int child_mounts(struct start *s)
     if (work < 0) {
         return -ENOENT; // the text is there
     }
+    int e = check_runtime(s, runtime);
+    if (e) {
+        return e;
+    }
     if (mount("tmpfs", place, "tmpfs", MS_NOSUID, "size=64k,nr_inodes=32,mode=755") ||
         chdir(place)) {
         return start_fail(s, -errno, "tmpfs on %s", place);
@@ -149,7 +165,7 @@ int child_mounts(struct start *s)
         }
     }
     // A user namespace may mount a proc only where a fully visible one is: a container's is not.
-    int e = mount_proc(s, "proc", NULL);
+    e = mount_proc(s, "proc", NULL);
     // With the full one, a service with CAP_DAC_OVERRIDE could write the launcher's oom_score_adj.
     e = e ? e : mount_proc(s, "sproc", "hidepid=2");
     e = e ? e : attach(s, runtime, "rt");

@@ -21,8 +21,9 @@ while time.process_time() - begin < 1.5: pass
 
 
 def test_LIM_01_node_under_a_small_memory_limit(isle):
+    # port 9 itself is among those that fetch() refuses by name, before any connection
     code = """
-await fetch("http://127.0.0.1:9/").catch(e => console.log(e.cause?.code));
+await fetch("http://127.0.0.1:45999/").catch(e => console.log(e.cause?.code));
 const m = new WebAssembly.Memory({initial: 1});
 console.log(m.buffer.byteLength);
 """
@@ -59,7 +60,7 @@ with open("{folder}/x", "wb") as f:
     for _ in range(60): f.write(b"x" * (1 << 20)); f.flush()
 print("all written")
 """
-    r = isle.python(code, "--memory", "64", "--disk", "60")
+    r = isle.python(code, "--memory", "64", "--disk", "200")
     # a size limit of the file system may come first; what may not happen is that all of it fits
     assert "all written" not in r.stdout
     assert r.reason == "memory_limit" or "No space left" in r.stderr, r.result
@@ -170,7 +171,7 @@ def test_LIM_13_sparse_file(isle, disk, tmp_path):
     r = isle.sh(code, "--disk", disk, "--artifact", "sparse?", "--output-dir", str(tmp_path), within=10)
     assert r.lines == ["small 20971520"], r.result
     assert r.reason in ("ok", "artifact"), r.result
-    assert not (tmp_path / "sparse").exists()
+    assert [p.stat().st_size for p in tmp_path.iterdir()] in ([], [0])
 
 
 def test_LIM_13_disk_zero(isle, tmp_path):
@@ -200,9 +201,9 @@ import errno
 held = []
 try:
     while True: held.append(open("/dev/null"))
-except OSError as e: number, count = e.errno, held[-1].fileno() + 1
+except OSError as e: number, count = e.errno, len(held) + 4
 held.clear()
-print(number == errno.EMFILE, count)
+print(number == errno.EMFILE, count)  # with the three streams and what the result goes through
 """
     for _ in range(3):
         r = isle.python(code)
