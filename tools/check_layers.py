@@ -28,7 +28,7 @@ LAYERS: dict[str, set[str]] = {
     "workspace": {"base", "plan", "kernel", "codec", "io", "conf", "model"},
     "runtime": {"base", "plan", "codec", "io", "conf", "model"},
     "job": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime"},
-    "cli": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime", "job"},
+    "cli": {"base", "plan", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job"},
     "app": {"base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "cli"},
 }
 

@@ -1,6 +1,7 @@
 #include "cli/report.h"
 
 #include "base/fd.h"
+#include "base/text.h"
 #include "codec/json.h"
 #include "model/result.h"
 
@@ -103,11 +104,10 @@ static bool is_told_already(const struct view *v)
 static void print_error(const struct report *r, const struct view *v)
 {
     fprintf(r->err, "isle: %s", reason_names[v->r.reason]);
-    if (v->error && v->r.reason != REASON_OK) {
-        fputs(": ", r->err);
-        for (const char *p = v->error; *p; p++) {
-            putc((unsigned char)*p < 0x20 || *p == 0x7f ? ' ' : *p, r->err);
-        }
+    AUTO_FREE char *error = v->error && v->r.reason != REASON_OK ? strdup(v->error) : NULL;
+    if (error) {
+        text_no_controls(error);
+        fprintf(r->err, ": %s", error);
     }
 }
 

@@ -1,5 +1,7 @@
 #include "conf/conf.h"
 
+#include "base/text.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,9 +124,7 @@ static int refuse(struct conf_error *e, const struct setting_spec *s, const char
     const char *shown = s->secret ? "the value" : value;
     snprintf(e->text, sizeof e->text, "%s: %.80s%s %s", s->name, shown,
              strlen(shown) > 80 ? "..." : "", why);
-    for (char *p = e->text; *p; p++) {
-        *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
-    }
+    text_no_controls(e->text); // messages go to terminals
     return -EINVAL;
 }
 

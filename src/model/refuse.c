@@ -1,21 +1,12 @@
 #include "model/refuse.h"
 
+#include "base/text.h"
 #include "codec/utf8.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-// A tenant's bytes reach terminals and logs through here: no control characters.
-static void printable(char *text)
-{
-    for (; *text; text++) {
-        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
-            *text = '?';
-        }
-    }
-}
 
 int job_refuse(struct job_error *e, const char *field, const char *format, ...)
 {
@@ -28,10 +19,11 @@ int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     n = field[n] ? utf8_cut(field, n) : n;
     memcpy(e->field, field, n);
     e->field[n] = '\0';
-    printable(e->field);
     snprintf(e->text, sizeof e->text, "%s: %.*s", e->field, (int)(sizeof e->text - n - 3), detail);
     size_t len = strlen(e->text);
     e->text[utf8_cut(e->text, len)] = '\0';
+    text_no_controls(e->field);
+    text_no_controls(e->text);
     return -EINVAL;
 }
 

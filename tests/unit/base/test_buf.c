@@ -1,5 +1,6 @@
-// The bounded buffer.
+// The bounded buffer; text for people.
 #include "base/buf.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -85,12 +86,21 @@ static void keeps_nul_bytes(void **state)
     assert_memory_equal(b.data, "a\0b\0", 4);
 }
 
+static void no_controls_are_left(void **state)
+{
+    (void)state;
+    char text[] = "a\x1b[1m\n\x7f\xc2\x9b\xc2\xa0\xe4\xbd\xa0\xc2";
+    text_no_controls(text);
+    assert_string_equal(text, "a?[1m????\xc2\xa0\xe4\xbd\xa0\xc2");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(grows_to_its_bound),  cmocka_unit_test(the_first_error_stays),
-        cmocka_unit_test(sizes_do_not_wrap),   cmocka_unit_test(prints),
-        cmocka_unit_test(gives_away_its_text), cmocka_unit_test(keeps_nul_bytes),
+        cmocka_unit_test(grows_to_its_bound),   cmocka_unit_test(the_first_error_stays),
+        cmocka_unit_test(sizes_do_not_wrap),    cmocka_unit_test(prints),
+        cmocka_unit_test(gives_away_its_text),  cmocka_unit_test(keeps_nul_bytes),
+        cmocka_unit_test(no_controls_are_left),
     };
     return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
 }

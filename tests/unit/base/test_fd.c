@@ -3,9 +3,9 @@
 #include "base/msg.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>

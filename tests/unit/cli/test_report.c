@@ -91,7 +91,7 @@ static void failures_are_told_once(void **state)
         {"{\"reason\":\"timeout\",\"error\":\"Execution timeout (2.0s)\",\"signal\":15}",
          "isle: timeout: Execution timeout (2.0s)\n", 124},
         {"{\"reason\":\"memory_limit\",\"error\":\"a\\u001b[31m\\nb\"}",
-         "isle: memory_limit: a [31m b\n", 137},
+         "isle: memory_limit: a?[31m?b\n", 137},
         {"{\"reason\":\"internal\",\"error\":null}", "isle: internal\n", 125},
         {"{\"reason\":\"artifact\",\"error\":\"output/x: missing\",\"exit_code\":0}",
          "isle: artifact: output/x: missing\n", 1},
