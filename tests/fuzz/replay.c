@@ -42,7 +42,7 @@ static void replay(uint8_t *data, size_t len)
             x = step(x);
             at[k] = (size_t)(x >> 16) % len;
             kept[k] = data[at[k]];
-            data[at[k]] = x & 256 ? (uint8_t)x : (uint8_t)(data[at[k]] ^ (1u << (x & 7)));
+            data[at[k]] = (uint8_t)(x & 256 ? x : data[at[k]] ^ (1u << (x & 7)));
         }
         feed(data, len);
         while (n-- > 0) {
