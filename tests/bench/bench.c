@@ -24,12 +24,13 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum kind { BARE, BWRAP, COLD, PARKED, WHOLE, N_KINDS };
+enum kind { BARE, BWRAP, COLD, LAUNCH, PARKED, WHOLE, N_KINDS };
 enum program { TRUE_, PYTHON, NODE, N_PROGRAMS };
 
-static const char *const kind_names[N_KINDS] = {"bare (fork, chroot, exec)", "bwrap",
-                                                "isle, resident launcher", "isle, parked sandbox",
-                                                "isle run, whole program"};
+static const char *const kind_names[N_KINDS] = {
+    "bare (fork, chroot, exec)", "bwrap",
+    "isle, resident launcher",   "isle, launch alone",
+    "isle, parked sandbox",      "isle run, whole program"};
 static const char *const program_names[N_PROGRAMS] = {"/bin/true", "python print(1)",
                                                       "node console.log(1)"};
 static const char *const commands[N_PROGRAMS][4] = {
@@ -37,8 +38,7 @@ static const char *const commands[N_PROGRAMS][4] = {
     {"/usr/bin/python3.13", "-c", "print(1)", NULL},
     {"/usr/bin/node", "-e", "console.log(1)", NULL}};
 static const char *const jobs[N_PROGRAMS] = {
-    "{\"command\":[\"/bin/true\"]}",
-    "{\"language\":\"python\",\"code\":\"print(1)\"}",
+    "{\"command\":[\"/bin/true\"]}", "{\"language\":\"python\",\"code\":\"print(1)\"}",
     "{\"language\":\"javascript\",\"code\":\"console.log(1)\"}"};
 
 // Targets: this median over that one, at most.
@@ -59,6 +59,7 @@ struct answer {
     int32_t error;
     uint32_t ended_well;
     uint64_t ns;
+    uint64_t marks_ns[PLAN_N_MARKS]; // LAUNCH, PARKED: of the launcher, from the request on
     int32_t launcher_pid;
 };
 
@@ -128,41 +129,53 @@ static int wait_for(struct service *s, uint32_t op)
     return 0;
 }
 
-// /bin/true in a sandbox that waits between the phases: phase two alone is timed, with a fresh
-// tmpfs workspace as every one-shot job has.
-static int run_parked(struct service *s, uint64_t *ret_ns)
+// A sandbox that waits between the phases.
+static int park(struct service *s, uint32_t *ret_id)
 {
+    struct runner_call call = RUNNER_CALL_INIT(answered, s);
+    struct plan_request prepare = {.op = PLAN_PREPARE};
+    int e = runner_send(s->runner, &prepare, NULL, 0, &call);
+    e = e ? e : wait_for(s, PLAN_PARKED);
+    runner_forget(s->runner, &call);
+    *ret_id = s->record.id;
+    usleep(3000); // its shim has settled
+    return e;
+}
+
+// /bin/true straight by the launcher, without a pipeline: both phases, or phase two alone in a
+// parked sandbox; with a fresh tmpfs workspace, as every small one-shot job has.
+static int run_launch(struct service *s, bool parked, struct answer *a)
+{
+    static const char small[] = "{\"command\":[\"/bin/true\"],\"limits\":{\"disk_mb\":64}}";
     static const char *const argv[] = {"/bin/true", NULL}, *const env[] = {"PATH=/usr/bin", NULL};
     struct job job;
     struct job_error error;
     struct lowered plan;
-    struct runner_call parked = RUNNER_CALL_INIT(answered, s), other = RUNNER_CALL_INIT(answered, s);
-    struct plan_request prepare = {.op = PLAN_PREPARE};
-    int e = job_parse(jobs[TRUE_], strlen(jobs[TRUE_]), 0, &job, &error);
-    e = e ? e : runner_send(s->runner, &prepare, NULL, 0, &parked);
-    e = e ? e : wait_for(s, PLAN_PARKED);
+    struct runner_call call = RUNNER_CALL_INIT(answered, s);
+    uint32_t id = 0;
+    int e = job_parse(small, sizeof small - 1, 0, &job, &error);
+    e = e || !parked ? e : park(s, &id);
     if (e) {
         return e;
     }
-    uint32_t id = s->record.id;
-    usleep(3000); // the shim has settled
     uint64_t begin = clock_now_ns();
     lower_job(&job, &s->config.host, &(struct lower_staged){0, 4}, &plan);
     plan.start.uid = uids_take(s->config.uids);
-    e = runner_tmpfs(s->runner, plan.start.uid, plan.workspace_bytes, plan.workspace_inodes, &other);
+    e = runner_tmpfs(s->runner, plan.start.uid, plan.workspace_bytes, plan.workspace_inodes, &call);
     e = e ? e : wait_for(s, PLAN_TMPFS);
-    uint32_t tmpfs = s->record.id;
     AUTO_CLOSE int args = args_pack(argv, env, "/workspace");
     int null = s->config.null;
     const int fds[PLAN_N_START_FDS] = {null, null, null, null, args};
     plan.start.id = id;
-    plan.start.workspace_no = tmpfs;
-    runner_forget(s->runner, &parked);
-    e = e ? e : runner_send(s->runner, &plan.start, fds, PLAN_N_START_FDS, &parked);
+    plan.start.workspace_no = s->record.id;
+    e = e ? e : runner_send(s->runner, &plan.start, fds, PLAN_N_START_FDS, &call);
     e = e ? e : wait_for(s, PLAN_END);
     s->well = !e && s->record.status == 0;
-    runner_tmpfs_drop(s->runner, tmpfs);
-    *ret_ns = clock_now_ns() - begin;
+    runner_tmpfs_drop(s->runner, plan.start.workspace_no);
+    a->ns = clock_now_ns() - begin;
+    for (int i = 0; i < PLAN_N_MARKS; i++) {
+        a->marks_ns[i] = s->record.marks_ns[i] > begin ? s->record.marks_ns[i] - begin : 0;
+    }
     uids_give(s->config.uids, plan.start.uid);
     job_done(&job);
     return e;
@@ -181,16 +194,17 @@ static int serve(const struct seat *seat)
                                    .downgrades = seat->downgrades,
                                    .tz = "UTC"}};
     int e = loop_new(&s.loop);
-    e = e ? e
-          : runner_new(s.loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s.runner);
+    e = e ? e : runner_new(s.loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s.runner);
     struct order o;
     while (!e && fd_read_full(seat->front, &o, sizeof o) == (ssize_t)sizeof o) {
         struct answer a = {.launcher_pid = seat->launcher_pid};
         uint64_t begin = clock_now_ns();
         s.well = false;
-        a.error = o.kind == PARKED ? run_parked(&s, &a.ns) : run_cold(&s, jobs[o.program]);
-        if (o.kind != PARKED) {
+        if (o.kind == COLD) {
+            a.error = run_cold(&s, jobs[o.program]);
             a.ns = clock_now_ns() - begin;
+        } else {
+            a.error = run_launch(&s, o.kind == PARKED, &a);
         }
         a.ended_well = s.well;
         e = fd_write_all(seat->front, &a, sizeof a);
@@ -208,6 +222,7 @@ struct front_state {
     const char *root, *isle;
     char data[64];
     int launcher_pid;
+    uint64_t marks_ns[PLAN_N_MARKS]; // of the last order
 };
 
 static _Noreturn void die(const char *what, const char *why)
@@ -272,8 +287,9 @@ static double time_bwrap(const struct front_state *f, enum program program, cons
         argv[n++] = from[i];
         argv[n++] = to[i];
     }
-    const char *const rest[] = {"--proc",     "/proc",   "--dev", "/dev",    "--bind",     workspace,
-                                "/workspace", "--tmpfs", "/tmp",  "--chdir", "/workspace", "--"};
+    const char *const rest[] = {"--proc", "/proc",   "--dev",      "/dev",
+                                "--bind", workspace, "/workspace", "--tmpfs",
+                                "/tmp",   "--chdir", "/workspace", "--"};
     for (size_t i = 0; i < ARRAY_LEN(rest); i++) {
         argv[n++] = rest[i];
     }
@@ -304,6 +320,7 @@ static double time_order(struct front_state *f, enum kind kind, enum program pro
         die(kind_names[kind], a.error ? strerror(-a.error) : "the job failed");
     }
     f->launcher_pid = a.launcher_pid;
+    memcpy(f->marks_ns, a.marks_ns, sizeof f->marks_ns);
     return (double)a.ns / 1e6;
 }
 
@@ -317,6 +334,7 @@ static double time_one(struct front_state *f, enum kind kind, enum program progr
     case WHOLE:
         return time_whole(f, program);
     case COLD:
+    case LAUNCH:
     case PARKED:
     case N_KINDS:
     default:
@@ -345,55 +363,93 @@ static double quantile(const double *values, int n, double q)
 
 static bool applies(enum kind kind, enum program program)
 {
-    return kind != PARKED || program == TRUE_;
+    return (kind != PARKED && kind != LAUNCH) || program == TRUE_;
 }
 
 static long launcher_pss_kb(int pid)
 {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
-    const char *line = fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
+    const char *line =
+        fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nPss:") : NULL;
     return line ? strtol(line + 5, NULL, 10) : -1;
 }
 
 static double *samples[N_KINDS][N_PROGRAMS];
+static double *marks[2][PLAN_N_MARKS]; // of LAUNCH and PARKED
+
+static void tell_marks(int n)
+{
+    static const char *const names[PLAN_N_MARKS] = {
+        "request read", "groups made", "cloned", "parked",        "phase two",
+        "exec",         "report read", "reaped", "groups removed"};
+    printf("a launch and a start in a parked sandbox, us from the request, p50\n");
+    for (int i = 0; i < PLAN_N_MARKS; i++) {
+        printf("  %-16s %8.0f %8.0f\n", names[i], quantile(marks[0][i], n, .5) * 1e3,
+               quantile(marks[1][i], n, .5) * 1e3);
+    }
+}
+
+static void tell_kind(enum kind kind, enum program program, int n, bool json)
+{
+    const double *v = samples[kind][program];
+    double low = quantile(v, n, .1), median = quantile(v, n, .5), high = quantile(v, n, .9);
+    if (json) {
+        printf("{\"kind\":\"%s\",\"program\":\"%s\",\"n\":%d,\"p10_ms\":%.3f,"
+               "\"p50_ms\":%.3f,\"p90_ms\":%.3f}\n",
+               kind_names[kind], program_names[program], n, low, median, high);
+    } else {
+        printf("%-28s %-20s n %4d   p10 %8.2f   p50 %8.2f   p90 %8.2f ms\n", kind_names[kind],
+               program_names[program], n, low, median, high);
+    }
+}
+
+static void tell_target(const struct target *t, int n, bool json)
+{
+    double ratio = quantile(samples[t->kind][t->program], n, .5) /
+                   quantile(samples[t->base][t->program], n, .5);
+    bool met = ratio <= t->at_most;
+    if (json) {
+        printf("{\"ratio\":%.3f,\"of\":\"%s\",\"to\":\"%s\",\"program\":\"%s\","
+               "\"at_most\":%.2f,\"met\":%s}\n",
+               ratio, kind_names[t->kind], kind_names[t->base], program_names[t->program],
+               t->at_most, met ? "true" : "false");
+    } else {
+        printf("%6.2f x  %s / %s, %s (at most %.2f: %s; tried %.2f)\n", ratio, kind_names[t->kind],
+               kind_names[t->base], program_names[t->program], t->at_most, met ? "met" : "missed",
+               t->tried);
+    }
+}
 
 static void tell(const struct front_state *f, int n, bool json)
 {
-    double median[N_KINDS][N_PROGRAMS] = {0};
     for (int k = 0; k < N_KINDS; k++) {
         for (int p = 0; p < N_PROGRAMS; p++) {
-            if (!applies((enum kind)k, (enum program)p)) {
-                continue;
+            if (applies((enum kind)k, (enum program)p)) {
+                tell_kind((enum kind)k, (enum program)p, n, json);
             }
-            median[k][p] = quantile(samples[k][p], n, .5);
-            const char *form = json ? "{\"kind\":\"%s\",\"program\":\"%s\",\"n\":%d,\"p10_ms\":%.3f,"
-                                      "\"p50_ms\":%.3f,\"p90_ms\":%.3f}\n"
-                                    : "%-28s %-20s n %4d   p10 %8.2f   p50 %8.2f   p90 %8.2f ms\n";
-            printf(form, kind_names[k], program_names[p], n, quantile(samples[k][p], n, .1),
-                   median[k][p], quantile(samples[k][p], n, .9));
         }
     }
     for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
-        const struct target *t = &targets[i];
-        double ratio = median[t->kind][t->program] / median[t->base][t->program];
-        const char *form = json ? "{\"ratio\":%.3f,\"of\":\"%s\",\"to\":\"%s\",\"program\":\"%s\","
-                                  "\"at_most\":%.2f,\"met\":%s}\n"
-                                : "%6.2f x  %s / %s, %s (at most %.2f: %s)\n";
-        printf(form, ratio, kind_names[t->kind], kind_names[t->base], program_names[t->program],
-               t->at_most, ratio <= t->at_most ? (json ? "true" : "met") : (json ? "false" : "missed"));
+        tell_target(&targets[i], n, json);
     }
-    printf(json ? "{\"launcher_pss_kb\":%ld}\n" : "launcher PSS %ld kB\n",
-           launcher_pss_kb(f->launcher_pid));
+    long pss_kb = launcher_pss_kb(f->launcher_pid);
+    if (!json) {
+        tell_marks(n);
+    }
+    if (json) {
+        printf("{\"launcher_pss_kb\":%ld}\n", pss_kb);
+    } else {
+        printf("launcher PSS %ld kB\n", pss_kb);
+    }
 }
 
 static void begin_service(struct front_state *f, char *self_dir)
 {
     struct start_error error;
-    static char guest[600], libexec[600], run[80];
+    static char guest[600], libexec[600];
     snprintf(guest, sizeof guest, "%s", getenv("BENCH_GUEST"));
     snprintf(libexec, sizeof libexec, "%s", self_dir);
-    snprintf(run, sizeof run, "%s.run", f->data);
     struct start_config config = {.data_dir = f->data,
                                   .run_dir = "/run/isle",
                                   .runtime_root = f->root,
@@ -437,6 +493,9 @@ int main(int argc, char **argv)
             samples[k][p] = calloc((size_t)n, sizeof(double));
         }
     }
+    for (int i = 0; i < 2 * PLAN_N_MARKS; i++) {
+        marks[i % 2][i / 2] = calloc((size_t)n, sizeof(double));
+    }
     for (int i = -3; i < n; i++) { // three rounds to warm up
         for (int k = 0; k < N_KINDS; k++) {
             for (int p = 0; p < N_PROGRAMS; p++) {
@@ -444,6 +503,10 @@ int main(int argc, char **argv)
                 if (applies(kind, (enum program)p)) {
                     usleep(pause_us);
                     double ms = time_one(&f, kind, (enum program)p);
+                    for (int m = 0;
+                         i >= 0 && m < PLAN_N_MARKS && (kind == LAUNCH || kind == PARKED); m++) {
+                        marks[kind == PARKED][m][i] = (double)f.marks_ns[m] / 1e6;
+                    }
                     if (i >= 0) {
                         samples[kind][p][i] = ms;
                     }
