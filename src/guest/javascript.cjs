@@ -120,7 +120,7 @@ function withoutUs(error) {
 function compileAsync(source, file) {
   const body = source.replace(/^#!/, '//');
   const text = `(async function (${CJS_PARAMETERS}) {\n${body}\n})`;
-  const script = quietly(() => newScript(text, file, -1));
+  const script = newScript(text, file, -1);
   Reflect.construct(AsyncFunction, [...CJS_PARAMETERS, body]);
   return script.runInThisContext();
 }
@@ -130,16 +130,16 @@ function newScript(text, filename, lineOffset) {
   return new vm.Script(text, { filename, lineOffset, importModuleDynamically });
 }
 
-// Without the notice that the loader constant is experimental: it is ours, not the snippet's.
-function quietly(action) {
-  const { emitWarning } = process;
-  process.emitWarning = () => {};
-  try {
-    return action();
-  } finally {
+// Without the notice that the loader constant is experimental: it is ours, not the snippet's. It comes with the
+// snippet's first import(), and Node.js says it at most once.
+const { emitWarning } = process;
+process.emitWarning = function (warning, ...rest) {
+  if (typeof warning === 'string' && warning.startsWith('vm.USE_MAIN_CONTEXT_DEFAULT_LOADER ')) {
     process.emitWarning = emitWarning;
+    return;
   }
-}
+  Reflect.apply(emitWarning, process, [warning, ...rest]);
+};
 
 // ---- running -----------------------------------------------------------------------------------
 
@@ -331,7 +331,7 @@ function runScript(text, file, scope) {
     const value = scope[index];
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   }
-  quietly(() => newScript(text, file, 0)).runInThisContext();
+  newScript(text, file, 0).runInThisContext();
   return callMain(vm.runInThisContext('typeof main === "function" ? main : undefined'), params);
 }
 
