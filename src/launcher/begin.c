@@ -32,6 +32,10 @@ int step_slot(struct launch *c)
 
 int step_groups(struct launch *c)
 {
+    if (ahead_take(c->l, c)) {
+        launcher_mark(c, PLAN_T_GROUPS);
+        return 0;
+    }
     int e = cgroup_make(&c->l->groups, c->box->group);
     e = e ? e : cgroup_open_entrance(&c->l->groups, c->box->group, c->tasks, &c->v2);
     launcher_mark(c, PLAN_T_GROUPS);
@@ -59,8 +63,8 @@ int step_channels(struct launch *c)
 int step_clone(struct launch *c)
 {
     int pidfd = -1;
-    const uint64_t namespaces =
-        CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET;
+    const uint64_t net = c->net < 0 ? CLONE_NEWNET : 0; // else step network enters the ready one
+    const uint64_t namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | net;
     struct clone_args a = {
         .flags = namespaces | CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
         .pidfd = (uintptr_t)&pidfd,
@@ -86,13 +90,14 @@ static void close_childs_ends(struct launch *c)
         c->tasks[i] = fd_close(c->tasks[i]);
     }
     c->v2 = fd_close(c->v2);
+    c->net = fd_close(c->net);
     c->child_sock = fd_close(c->child_sock);
     c->child_report = fd_close(c->child_report);
 }
 
 struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint32_t *ret_step)
 {
-    struct launch c = {.l = l, .v2 = -1, .child_sock = -1, .child_report = -1};
+    struct launch c = {.l = l, .v2 = -1, .net = -1, .child_sock = -1, .child_report = -1};
     for (int i = 0; i < SEAT_N_V1; i++) {
         c.tasks[i] = -1;
     }

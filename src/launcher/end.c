@@ -149,6 +149,7 @@ static void on_end_of_sock(struct launcher *l, struct box *b)
     r.cpu_ns = r.memory_peak_bytes = r.pids_peak = PLAN_UNKNOWN;
     memcpy(r.marks_ns, l->marks[b - l->box], sizeof r.marks_ns);
     request_answer(l, &r, NULL, 0);
+    ahead_refill(l);
 }
 
 static void on_parked(struct launcher *l, struct box *b, pid_t pid)

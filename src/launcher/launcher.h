@@ -6,6 +6,7 @@
 //   requests.c  table of operations       steps.c     the launch as a table, and its executor
 //   begin.c     launcher's part of a launch   phase_one.c, phase_two.c   the sandbox's own parts
 //   rung.c      the job's user namespace  stock.c     workspaces and package sets
+//   ahead.c     groups and network namespaces in advance
 //   end.c       notes, limits, verdicts, end of a sandbox
 #ifndef ISLE_LAUNCHER_LAUNCHER_H
 #define ISLE_LAUNCHER_LAUNCHER_H
@@ -59,6 +60,8 @@ struct launcher {
     int landlock_abi;
     uint32_t rung, downgrades;
     uint32_t last_id;
+    int maker, wanted; // ahead.c: its socket, or -1; what is on its way
+    pid_t maker_pid;
     unsigned n_cpus;
     uint64_t (*marks)[PLAN_N_MARKS]; // per box; shared with its children until they execute
     struct box box[PLAN_MAX_SANDBOXES];
@@ -77,6 +80,7 @@ struct launch {
     struct plan_request q; // from phase two on; the rung is resolved
     // the launcher's
     int tasks[SEAT_N_V1], v2, child_sock, child_report;
+    int net; // a network namespace made ahead, or -1
     // in the launcher: what is sent; in pid 2: what was received. -1: not there
     int fds[ORDER_MAX_FDS];
     int n_fds;
@@ -91,7 +95,8 @@ enum child_fd {
     CHILD_SHIM,
     CHILD_PIDFD, // of the launcher
     CHILD_TASKS,
-    CHILD_PROC = CHILD_TASKS + SEAT_N_V1, // detached, read-write
+    CHILD_NET = CHILD_TASKS + SEAT_N_V1,
+    CHILD_PROC, // detached, read-write
     CHILD_LANDLOCK,
     CHILD_END,
 };
@@ -138,6 +143,14 @@ struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint
 void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds);
 // Would this START be refused by this host? 0 or -errno.
 int begin_check(const struct launcher *l, const struct plan_request *q);
+
+// ahead.c
+void ahead_init(struct launcher *l);
+// Fills tasks, v2, net and the box's group. False: nothing is ready.
+bool ahead_take(struct launcher *l, struct launch *c);
+// When a launch is over: maker and launcher would wait for each other's locks (cgroup_mutex) before.
+void ahead_refill(struct launcher *l);
+void ahead_done(struct launcher *l);
 
 // stock.c
 // A mount of the request's workspace (or of its /tmp folder), owner checked. Descriptor or -errno.

@@ -72,6 +72,7 @@ static bool any_left(struct launcher *l)
 _Noreturn void launcher_shut_down(struct launcher *l)
 {
     uint64_t until = clock_now_ns() + SHUT_DOWN_MS * NS_PER_MS;
+    ahead_done(l);
     kill_children(l);
     while (any_left(l) && clock_now_ns() < until) {
         const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
@@ -317,6 +318,7 @@ static _Noreturn void loop(struct launcher *l)
 int main(void)
 {
     static struct launcher l;
+    l.maker = -1;
     plain_process();
     take_seat(&l);
     stock_init(&l);
@@ -333,5 +335,6 @@ int main(void)
     must("test filter", rung_refuse(l.config.test_refuse_rungs));
     find_abilities(&l);
     say_ready(&l);
+    ahead_init(&l);
     loop(&l);
 }

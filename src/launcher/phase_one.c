@@ -54,6 +54,7 @@ int step_pid1_descriptors(struct launch *c)
     int want[CHILD_PROC - CHILD_REPORT] = {c->child_report, c->child_sock, SEAT_SHIM,
                                            c->l->self_pidfd};
     memcpy(&want[CHILD_TASKS - CHILD_REPORT], c->tasks, sizeof c->tasks);
+    want[CHILD_NET - CHILD_REPORT] = c->net;
     // in two moves: sources and targets overlap
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         want[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
@@ -99,6 +100,11 @@ int step_cgroup_namespace(struct launch *c)
 {
     (void)c;
     return unshare(CLONE_NEWCGROUP) ? -errno : 0;
+}
+
+int step_network(struct launch *c)
+{
+    return c->net >= 0 && setns(CHILD_NET, CLONE_NEWNET) ? -errno : 0;
 }
 
 int step_fork(struct launch *c)
@@ -195,6 +201,9 @@ int step_mount_proc(struct launch *c)
         return proc;
     }
     AUTO_CLOSE int clone = mount_clone(proc, "", AT_EMPTY_PATH);
+    if (clone == -EINVAL) { // before Linux 6.15 what is attached nowhere cannot be cloned
+        clone = proc_new();
+    }
     int e = clone < 0 ? clone : mount_set(clone, MOUNT_ATTR_RDONLY, 0, 0);
     e = e ? e : mount_attach(clone, AT_FDCWD, "proc");
     return e ? e : place(&proc, CHILD_PROC);
@@ -230,8 +239,7 @@ int step_pivot_root(struct launch *c)
 
 int step_loopback(struct launch *c)
 {
-    (void)c;
-    return net_loopback_up();
+    return c->net >= 0 ? 0 : net_loopback_up(); // up already when made ahead
 }
 
 int step_hostname(struct launch *c)

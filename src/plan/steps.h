@@ -21,7 +21,7 @@ enum plan_where {
     X(groups, ONE, LAUNCHER, "limits exist before the first process they are for")                 \
     X(channels, ONE, LAUNCHER, "pid 1 and pid 2 report over sockets made before they are born")    \
     X(clone, ONE, LAUNCHER,                                                                        \
-      "pid, mount, ipc, uts and net namespaces and the v2 group come with birth: a process that "  \
+      "pid, mount, ipc, uts namespaces and the v2 group come with birth: a process that "          \
       "unshares its pid namespace stays outside it")                                               \
     X(pid1_descriptors, ONE, PID1,                                                                 \
       "nothing of the launcher stays open in a sandbox: not its sockets, groups, lock")            \
@@ -29,6 +29,7 @@ enum plan_where {
     X(join_groups, ONE, PID1,                                                                      \
       "while the uid still is the one that opened the files: later it is EACCES")                  \
     X(cgroup_namespace, ONE, PID1, "after joining, so that its root is the job's own group")       \
+    X(network, ONE, PID1, "before pid 2 is born, which shares it")                                 \
     X(fork, ONE, PID1, "pid 2 leaves while pid 1 may still give it a privileged start")            \
     X(shim_capabilities, ONE, PID1,                                                                \
       "the bounding set goes while there still is a right to cut it")                              \

@@ -29,6 +29,7 @@ static const struct {
     BEFORE(join_groups, cgroup_namespace),
     BEFORE(join_groups, fork),
     BEFORE(cgroup_namespace, fork),
+    BEFORE(network, fork),
     BEFORE(join_groups, shim_identity),
     // nothing outlives the launcher: after birth, and again after each change of credentials
     BEFORE(pid1_parent_death, join_groups),
