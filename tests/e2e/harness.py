@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
+sys.set_int_max_str_digits(0)  # results keep every digit
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ISLE = pathlib.Path(os.environ.get("ISLE", ROOT / "build/src/app/isle"))
 # A sanitizer build is several times slower: every time bound of the tests is multiplied.
