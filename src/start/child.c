@@ -136,12 +136,12 @@ static int check_runtime(struct start *s, int runtime)
 int child_mounts(struct start *s)
 {
     static const char *const dirs[] = {"proc", "sproc", "ws", "rt", "guest", "dev", "new"};
-    char ws[PATH_MAX], place[PATH_MAX];
-    snprintf(place, sizeof place, "%s/%u/m", s->config->data_dir, s->instance);
+    char ws[PATH_MAX];
+    const char *place = s->config->run_dir; // any folder will do: nobody else sees what is on it
     if (unshare(CLONE_NEWNS) || mount_make_private()) {
         return start_fail(s, -errno, "mount namespace (isle run needs CAP_SYS_ADMIN)");
     }
-    snprintf(ws, sizeof ws, "%s/%u/ws", s->config->data_dir, s->instance);
+    snprintf(ws, sizeof ws, "%s/%u", s->config->data_dir, s->instance);
     AUTO_CLOSE int runtime =
         clone_tree(s, "runtime root", s->config->runtime_root, MOUNT_ATTR_RDONLY, AT_RECURSIVE);
     AUTO_CLOSE int guest =

@@ -169,7 +169,8 @@ static int make_v1(const struct groups *g, int i, uint32_t k, const struct group
     } else if (i == SEAT_PIDS && limits->pids) {
         e = fd_write_num_at(dir, "pids.max", limits->pids);
     }
-    if (!e && (i == SEAT_MEMORY || i == SEAT_PIDS)) {
+    bool limited = (i == SEAT_MEMORY && limits->memory_bytes) || (i == SEAT_PIDS && limits->pids);
+    if (!e && limited) {
         e = make_service(dir); // host root's: limits of the service are not the service's
     }
     // the folder only, never its files: the instance's own limits stay host root's
@@ -284,7 +285,7 @@ int groups_join_v1(const struct groups_made *made)
         int dir = made->fd[joined[i]];
         // `tasks`, not cgroup.procs: that one waits for a grace period, up to 10 ms
         int e = dir < 0 ? 0 : fd_write_at(dir, "service/tasks", "0");
-        if (e) {
+        if (e && e != -ENOENT) { // not limited
             return e;
         }
     }

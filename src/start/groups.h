@@ -35,7 +35,8 @@ struct groups_made {
 // Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
 void groups_detect(int root, struct groups *ret);
 
-// Makes isle/K, and isle/K/service in v2 and in v1's memory and pids; writes the limits, delegates.
+// Makes isle/K; isle/K/service in v2, and in v1 where the instance has a limit; writes the limits,
+// delegates.
 // A hierarchy that refuses is left out. 0, or -errno with everything closed: a limit of the whole
 // instance could not be set.
 int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,

@@ -6,12 +6,14 @@
 //   DATA FOLDER (absolute, up to the end of the file)
 //
 // The text is written before anything is made and emptied when all is removed: text below a free
-// lock means leftovers, over whichever data folder, and costs one stat to see.
+// lock means leftovers, over whichever data folder, and costs one stat to see. Only the folder of
+// workspaces stays, empty (folders.h).
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/tree.h"
 #include "kernel/sys.h"
 #include "plan/plan.h"
+#include "start/folders.h"
 #include "start/internal.h"
 #include "start/range.h"
 
@@ -90,22 +92,6 @@ static int lock_write(int run_dir, uint32_t k, const struct lock_text *text)
 
 // ---- leftovers ----------------------------------------------------------------------------------
 
-// Only what isle made: host root's folder, closed to others. A data folder may hold other things
-// with a number for a name.
-static bool is_instance_folder(int data_dir, const char *name)
-{
-    struct stat st;
-    return !fstatat(data_dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode) &&
-           st.st_uid == 0 && (st.st_mode & 0777) == 0700;
-}
-
-static int clean_folder(int data_dir, uint32_t k)
-{
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
-    return is_instance_folder(data_dir, name) ? tree_remove_at(data_dir, name) : 0;
-}
-
 static int clean_groups(const struct groups *g, uint32_t k, uint32_t uid_base)
 {
     int e = groups_remove(g, k);
@@ -127,7 +113,8 @@ static int clean_instance(const struct groups *g, int run_dir, uint32_t k)
     int e = clean_groups(g, k, text.uid_base);
     AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!e && data >= 0) { // a data folder that is gone has nothing of ours
-        e = clean_folder(data, k);
+        e = folders_empty(data, k, text.uid_base + PLAN_UID_SERVICE);
+        e = e == -EEXIST ? 0 : e; // it had not come so far
     }
     return e ? e : lock_write(run_dir, k, NULL);
 }
@@ -176,10 +163,14 @@ static void clean_others(struct start *s)
     // The lock files go at a reboot, folders do not.
     d = open_listing(s->data_dir);
     for (struct dirent *entry; d && (entry = readdir(d));) {
-        uint32_t k = number_of(entry->d_name, "");
-        AUTO_CLOSE int lock = k == UINT32_MAX || k == s->instance ? -1 : lock_take(s->run_dir, k);
+        uint32_t base, k = number_of(entry->d_name, "");
+        if (k == UINT32_MAX || k == s->instance || !folders_may_be_used(s->data_dir, k) ||
+            range_of_instance(s->groups.root, k, &base)) {
+            continue;
+        }
+        AUTO_CLOSE int lock = lock_take(s->run_dir, k);
         if (lock >= 0) {
-            clean_folder(s->data_dir, k);
+            folders_empty(s->data_dir, k, base + PLAN_UID_SERVICE);
         }
     }
     if (d) {
@@ -232,20 +223,16 @@ static int open_data_dir(struct start *s, char ret_path[PATH_MAX])
 // Lock of k held: may this start have the number? 1, 0 (try the next), -ERANGE: none above either.
 static int try_number(struct start *s, uint32_t k)
 {
-    char name[16];
     int e = range_of_instance(s->groups.root, k, &s->uid_base);
     if (e) {
         return e == -ERANGE ? e : 0;
     }
-    snprintf(name, sizeof name, "%u", k);
     // Groups are removed whatever the lock file says: they show somebody alive whose lock file was
     // taken away (a cleaner of /run), or who uses another folder for locks.
-    if (clean_instance(&s->groups, s->run_dir, k) || groups_remove(&s->groups, k) ||
-        clean_folder(s->data_dir, k)) {
+    if (clean_instance(&s->groups, s->run_dir, k) || groups_remove(&s->groups, k)) {
         return 0;
     }
-    // somebody else's folder of that name
-    return faccessat(s->data_dir, name, F_OK, AT_SYMLINK_NOFOLLOW) ? 1 : 0;
+    return folders_empty(s->data_dir, k, s->uid_base + PLAN_UID_SERVICE) ? 0 : 1;
 }
 
 static int claim_number(struct start *s)
@@ -299,28 +286,14 @@ int instance_claim(struct start *s)
 
 int instance_folders(struct start *s)
 {
-    // data_dir/K itself stays host root's: nobody else passes it, by path
-    static const struct {
-        const char *name;
-        bool inner;
-    } folders[] = {{"ws", true}, {"ws/once", true}, {"ws/kept", true}, {"m", false}};
-    uid_t service = s->uid_base + PLAN_UID_SERVICE;
-    char name[16];
-    snprintf(name, sizeof name, "%u", s->instance);
-    if (mkdirat(s->data_dir, name, 0700)) {
-        return start_fail(s, -errno, "workspace root %s: folder %s cannot be made",
-                          s->config->data_dir, name);
+    int e = folders_make(s->data_dir, s->instance, s->uid_base + PLAN_UID_SERVICE);
+    if (e == -EEXIST) {
+        return start_fail(s, e, "workspace root %s: %u in it is not a folder of this instance",
+                          s->config->data_dir, s->instance);
     }
-    AUTO_CLOSE int dir = openat(s->data_dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-        if (mkdirat(dir, folders[i].name, 0700) ||
-            (folders[i].inner &&
-             fchownat(dir, folders[i].name, service, service, AT_SYMLINK_NOFOLLOW))) {
-            return start_fail(s, -errno, "workspace root %s: folder %s/%s cannot be made",
-                              s->config->data_dir, name, folders[i].name);
-        }
-    }
-    return 0;
+    return e ? start_fail(s, e, "workspace root %s: folder %u cannot be made", s->config->data_dir,
+                          s->instance)
+             : 0;
 }
 
 // ---- giving back --------------------------------------------------------------------------------

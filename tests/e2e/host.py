@@ -95,7 +95,17 @@ def job_groups(numbers: set[int]) -> list[str]:
 
 
 def workspaces(data: list[pathlib.Path]) -> list[str]:
-    return [str(w) for d in data for w in [*d.glob("*/ws/once/*"), *d.glob("*/ws/kept/*")]]
+    return [str(w) for d in data for w in [*d.glob("*/once/*"), *d.glob("*/kept/*")]]
+
+
+def litter(data: pathlib.Path) -> list[str]:
+    """What is in a data folder but the empty folders that stay for the next owner of a number."""
+    empty = ("", "once", "kept")
+    return [
+        str(p)
+        for p in data.rglob("*")
+        if not (p.is_dir() and p.relative_to(data).as_posix().partition("/")[2] in empty)
+    ]
 
 
 def mounts_of(data: list[pathlib.Path]) -> list[str]:

@@ -122,7 +122,7 @@ def check_next_start(run: Run, what: str) -> None:
     assert host.instances(run.data) == [], (what, before)
     assert host.workspaces(run.data) == [], what
     for data in run.data:
-        assert list(data.iterdir()) == [], (what, before, list(data.rglob("*")))
+        assert host.litter(data) == [], (what, before)
     for i in before:
         if not harness.lock_is_free(str(i.number)):
             continue  # taken by somebody else meanwhile
@@ -196,7 +196,7 @@ def test_ten_side_by_side(folders):
     assert [(out, status) for (out, _), status in ends] == [(f"{i}\n".encode(), i) for i in range(10)], ends
     assert together is not None and len(numbers) >= 10, numbers
     assert host.instances(folders) == []
-    assert [list(d.iterdir()) for d in folders] == [[], []]
+    assert [host.litter(d) for d in folders] == [[], []]
 
 
 def test_living_instance_is_no_leftover(folders):
@@ -216,15 +216,23 @@ def test_living_instance_is_no_leftover(folders):
 
 def test_leftovers_after_a_reboot(folders):
     """Lock files in /run are gone then, folders are not; what only looks like ours stays."""
-    old = folders[0] / "997"
-    (old / "ws/once/r1/w").mkdir(parents=True)
-    (old / "ws/once/r1/w/file").write_text("left")
-    old.chmod(0o700)
-    foreign = folders[0] / "998"
-    foreign.mkdir(mode=0o755)
+    base = 0x78000000 + 997 * host.RANGE  # src/start/range.c, where all uids are mapped
+    old, foreign, root = (folders[0] / name for name in ("997", "998", "999"))
+    (old / "once/r1/w").mkdir(parents=True)
+    (old / "once/r1/w/file").write_text("left")
+    (old / "kept").symlink_to("/etc")
+    os.chown(old, base + 1, base + 1)
+    for other in (foreign, root):
+        (other / "once/mine").mkdir(parents=True)
+    os.chown(foreign, 4711, 4711)
+    root.chmod(0o700)
     true_over(folders[0])
-    assert not old.exists()
-    assert foreign.exists()
+    assert list((old / "once").iterdir()) == [] and not (old / "kept").is_symlink()
+    assert (foreign / "once/mine").is_dir() and (root / "once/mine").is_dir()
+    for number in range(3):  # taken by somebody else: the next number is used
+        (folders[1] / str(number) / "once/mine").mkdir(parents=True)
+    true_over(folders[1])
+    assert len(list(folders[1].glob("*/once/mine"))) == 3
 
 
 def test_service_hears_no_terminal(folders):

@@ -49,7 +49,7 @@ def probe(alone, tmp_path):
     run.command = command
     yield run
     assert host.instances([data]) == []
-    assert list(data.iterdir()) == []
+    assert host.litter(data) == []
 
 
 def fields(text: str) -> dict[str, str]:
