@@ -143,7 +143,8 @@ int stock_set(struct launcher *l, uint32_t number)
 
 // A set counts only if it was opened beneath the launcher's own mount of the cache root, whose id
 // tells so without a path and without a race; if it belongs to whom the cache belongs; and if
-// nobody else may write to it.
+// nobody else may write to it. (Owners outside the instance's uid range all look alike from here;
+// then neither service nor jobs can own or write anything in the cache.)
 int stock_set_add(struct launcher *l, int fd)
 {
     struct statx s, root;

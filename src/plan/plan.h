@@ -45,7 +45,8 @@ enum plan_rung {
 
 enum plan_op {
     // launcher -> service
-    PLAN_READY = 1, // once; fd 0: the workspace root, opened in the launcher's own mount namespace
+    PLAN_READY = 1, // once; fd 0: the workspace root, opened in the launcher's own mount namespace;
+                    // fd 1: likewise the package cache, where there is one
     PLAN_PARKED,    // phase one of sandbox `id` is done
     PLAN_EXECUTED,  // the job's program is running (its execve succeeded): the job's time starts
                     // here
@@ -60,7 +61,8 @@ enum plan_op {
                      // one: CPU time counts from 0 against cpu_ns, the memory peak is reset
     PLAN_TMPFS,      // make a tmpfs workspace for `uid`; answer: id = its number, fd 0 = it
     PLAN_TMPFS_DROP, // `workspace_no`
-    PLAN_SET_ADD,    // register a package set; request fd 0; answer: id = its number
+    PLAN_SET_ADD,    // register a package set; request fd 0, a folder opened below READY's fd 1
+                     // that belongs to the cache's owner; answer: id = its number
     PLAN_SET_DROP,   // `sets[0]`
     PLAN_OP_END,
 };

@@ -4,6 +4,7 @@
 // Working directory at exec: the folder of private mounts that host root made (START, step 5), with
 //   proc (fully visible, read-write)  ws (workspace root)  rt (runtime root)  guest (wrappers)
 //   dev (nodes)  new (empty, for the launcher's own tmpfs root)
+//   cache (package sets; only where there is a cache)
 #ifndef ISLE_PLAN_SEAT_H
 #define ISLE_PLAN_SEAT_H
 

@@ -148,7 +148,10 @@ int child_mounts(struct start *s)
         runtime < 0 ? -1
                     : clone_tree(s, "guest folder", s->config->guest_dir, MOUNT_ATTR_RDONLY, 0);
     AUTO_CLOSE int work = guest < 0 ? -1 : clone_tree(s, "workspace root", ws, 0, 0);
-    if (work < 0) {
+    const char *sets = s->config->cache_dir;
+    AUTO_CLOSE int cache =
+        work < 0 || !sets ? -1 : clone_tree(s, "package cache", sets, MOUNT_ATTR_RDONLY, 0);
+    if (work < 0 || (sets && cache < 0)) {
         return -ENOENT; // the text is there
     }
     int e = check_runtime(s, runtime);
@@ -170,6 +173,9 @@ int child_mounts(struct start *s)
     e = e ? e : mount_proc(s, "sproc", "hidepid=2");
     e = e ? e : attach(s, runtime, "rt");
     e = e ? e : attach(s, guest, "guest");
+    if (!e && cache >= 0) { // its folder says that there is one
+        e = mkdir("cache", 0755) ? -errno : attach(s, cache, "cache");
+    }
     return e ? e : attach(s, work, "ws");
 }
 

@@ -55,7 +55,10 @@ int inner_ready(struct start *s)
     if (!(p[0].revents & POLLIN)) {
         return start_fail(s, n == 0 ? -ETIMEDOUT : -ECHILD, "isle-launcher is not ready");
     }
-    ssize_t got = msg_recv(seat->launcher, &r, sizeof r, &seat->workspace_root, 1, NULL, 0);
+    int roots[2];
+    ssize_t got = msg_recv(seat->launcher, &r, sizeof r, roots, 2, NULL, 0);
+    seat->workspace_root = roots[0];
+    seat->cache_root = roots[1];
     if (got != sizeof r || r.op != PLAN_READY) {
         return start_fail(s, got < 0 ? (int)got : -EPROTO, "isle-launcher is not ready");
     }
@@ -110,6 +113,7 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     struct seat seat = {.front = INNER_FRONT,
                         .launcher = INNER_LAUNCHER,
                         .launcher_pidfd = INNER_LAUNCHER_PIDFD,
+                        .cache_root = -1,
                         .workspace_root = -1};
     struct start s = {.seat = &seat, .error = ret_error};
     int e = read_record(&s.record);
@@ -158,5 +162,6 @@ void start_seat_done(struct seat *s)
     // else it hangs, and we have no power over it: the front ends it by its group
     s->launcher_pidfd = fd_close(s->launcher_pidfd);
     s->workspace_root = fd_close(s->workspace_root);
+    s->cache_root = fd_close(s->cache_root);
     s->front = fd_close(s->front);
 }

@@ -16,6 +16,7 @@ struct start_config {
     const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
     const char *run_dir;  // lock files; host-wide, one for all data folders. Made if missing
     const char *runtime_root;
+    const char *cache_dir;   // package sets; NULL: this instance has none
     const char *guest_dir;   // wrappers, mounted read-only at /usr/lib/isle
     const char *libexec_dir; // isle-launcher, isle-shim
     const char *hostname;
@@ -60,6 +61,7 @@ struct seat {
     int launcher; // SEQPACKET socket
     int launcher_pidfd;
     pid_t launcher_pid;
+    int cache_root;      // likewise; -1: no package sets here
     int workspace_root;  // opened in the launcher's mount namespace; holds once/ and kept/
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits

@@ -193,15 +193,66 @@ static void sessions(struct client *c)
     check("the service removes what it left", !e, strerror(-e));
 }
 
+static int add_set(struct client *c, int fd)
+{
+    struct plan_request q = {.op = PLAN_SET_ADD};
+    struct plan_record r;
+    client_request(c, &q, &fd, 1);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, 5000, &r, NULL);
+    return e ? e : r.error ? -r.error : (int)r.id;
+}
+
+static int add_named(struct client *c, const char *name)
+{
+    AUTO_CLOSE int fd = openat(c->seat.cache_root, name, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : add_set(c, fd);
+}
+
+static void refused_sets(struct client *c)
+{
+    AUTO_CLOSE int own = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    check("the cache itself is no package set", add_set(c, c->seat.cache_root) == -EPERM, "");
+    check("a workspace is none", add_set(c, c->seat.workspace_root) == -EPERM, "");
+    check("a folder of the service is none", add_set(c, own) == -EPERM, "");
+    check("a file is none", add_named(c, "file") == -EPERM, "");
+    check("a folder that others can write to is none", add_named(c, "open") == -EPERM, "");
+}
+
+static void package_sets(struct client *c)
+{
+    const char *const use[] = {"/bin/sh", "-c",
+                               "/packages/0/name; /packages/1/name; ls /packages/2; "
+                               ": > /packages/0/x; : > /packages/name/x",
+                               NULL};
+    struct plan_record r;
+    int one = add_named(c, "one"), two = add_named(c, "two");
+    check("package sets are registered", one >= 0 && two >= 0, strerror(-one));
+    struct try t = try_of(use);
+    t.n_sets = 2;
+    t.sets[0] = (uint32_t)two;
+    t.sets[1] = (uint32_t)one;
+    int e = run_try(c, &t, 5000, &r);
+    check("a job has its sets, in its order, to read and run, not to write",
+          !e && !r.error && !strncmp(output, "two\none\n", 8) && strstr(output, "Read-only"),
+          say(&r, e));
+    const char *const none[] = {"/bin/sh", "-c", "ls -A /packages/*", NULL};
+    t = try_of(none);
+    e = run_try(c, &t, 5000, &r);
+    check("and another job has none", clean_exit(&r, e, 0) && !strstr(output, "name"), say(&r, e));
+    struct plan_request drop = {.op = PLAN_SET_DROP, .sets = {(uint32_t)one}};
+    e = client_ask(c, &drop, &r);
+    t.n_sets = 1;
+    t.sets[0] = (uint32_t)one;
+    int g = run_try(c, &t, 5000, &r);
+    check("a dropped set is not there any more", !e && !g && r.error == ENOENT, say(&r, g));
+}
+
 void check_stock(struct client *c)
 {
     on_tmpfs(c);
     sessions(c);
-    struct plan_request q = {.op = PLAN_SET_ADD};
-    struct plan_record r;
-    client_request(c, &q, &c->seat.workspace_root, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, 5000, &r, NULL);
-    check("a folder that is not in the cache is no package set", !e && r.error, say(&r, e));
+    refused_sets(c);
+    package_sets(c);
 }
 
 void check_rung(struct client *c, uint32_t rung)

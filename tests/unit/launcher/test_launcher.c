@@ -125,17 +125,45 @@ static int service_main(int argc, char **argv)
     return failed != 0;
 }
 
+// Two good sets, one that others may write to, one of another owner, and a file.
+static void make_cache(const char *path)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+        uid_t owner;
+    } sets[] = {{"one", 0755, 0}, {"two", 0555, 0}, {"open", 0775, 0}, {"foreign", 0755, 12345}};
+    if (mkdir(path, 0755)) {
+        return; // it is there
+    }
+    AUTO_CLOSE int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        bool made =
+            !mkdirat(dir, sets[i].name, 0755) && !fchownat(dir, sets[i].name, sets[i].owner, 0, 0);
+        AUTO_CLOSE int set = openat(dir, sets[i].name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        AUTO_CLOSE int file = openat(set, "name", O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+        if (!made || dprintf(file, "#!/bin/sh\necho %s\n", sets[i].name) < 0 ||
+            fchmod(set, sets[i].mode)) {
+            perror(sets[i].name);
+        }
+    }
+    AUTO_CLOSE int file = openat(dir, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+}
+
 static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
                           struct front *ret)
 {
     const char *root = getenv("ISLE_RUNTIME_ROOT");
-    char guest[512];
+    char guest[512], cache[512];
     snprintf(guest, sizeof guest, "%s/guest", data);
     mkdir(guest, 0755);
+    snprintf(cache, sizeof cache, "%s/cache", data);
+    make_cache(cache);
     const struct start_config config = {
         .data_dir = data,
         .run_dir = "/run/isle",
         .runtime_root = root ? root : "/var/lib/isle/runtime/current",
+        .cache_dir = cache,
         .guest_dir = guest,
         .libexec_dir = libexec,
         .hostname = "clouisle-sandbox",
