@@ -35,7 +35,7 @@ def prepared(file: str, canary: harness.Canary | None = None) -> tuple[pathlib.P
     assert "@CANARY@" not in text and "@WORK@" not in text, "a placeholder was left"
     path = BUILT / file
     path.write_text(text)
-    return path, [{"py": "python3", "sh": "bash"}[suffix], file]
+    return path, [{"py": "python3", "sh": "bash", "js": "node"}[suffix], file]
 
 
 def attack(

@@ -26,7 +26,7 @@ def test_B01(isle):
     r = attack(isle, "B01.py", *FIVE)
     held(r, "main done")
     assert r.result["usage"]["wall_ms"] < 1000 * SLOW
-    assert harness.until(lambda: not harness.left_processes(), 1)
+    assert harness.nothing_runs()
 
 
 def test_B02(isle):
@@ -108,7 +108,7 @@ def test_B09(isle):
     r = attack(isle, "B09.py", *FIVE)
     held(r)
     assert r.result["usage"]["wall_ms"] < 1000 * SLOW
-    assert harness.until(lambda: not harness.left_processes(), 1)
+    assert harness.nothing_runs()
 
 
 @pytest.mark.parametrize("word, code", [("137", 137), ("124", 124)])

@@ -366,7 +366,7 @@ def until(what: Callable[[], object], seconds: float, step: float = 0.02) -> obj
 # Processes and groups that isle left behind
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, order=True)
 class Process:
     pid: int
     ppid: int
@@ -642,7 +642,7 @@ class Host:
             if rest:
                 wrong.append(f"{name}: {list(rest)[:8]}")
 
-        gone("processes left", left_processes)
+        gone("processes left", Persisting(left_processes))
         if not SHARED_HOST:  # when all processes of a start are killed together, its groups stay until the next
             gone("groups left", left_groups)
         gone("files left in the data folder", lambda: left_folders(self.isle.data))
@@ -676,6 +676,25 @@ class Host:
         if self.canary:
             wrong += self.canary.differences()
         assert not wrong, "\n".join(wrong)
+
+
+class Persisting:
+    """What was there at the first look and at every look since: others' short lives do not count."""
+
+    def __init__(self, look: Callable[[], list]) -> None:
+        self.look = look
+        self.rest: set | None = None
+
+    def __call__(self) -> list:
+        now = set(self.look())
+        self.rest = now if self.rest is None else self.rest & now
+        return sorted(self.rest)
+
+
+def nothing_runs(seconds: float = 1) -> bool:
+    """No process of an instance is left behind."""
+    persisting = Persisting(left_processes)
+    return bool(until(lambda: not persisting(), seconds))
 
 
 def noisy_sysctls() -> frozenset[str]:

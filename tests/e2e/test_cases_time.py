@@ -44,7 +44,7 @@ def test_TMO_02_term_ignored(isle, who):
     r = isle.command(["python3", "-c", IGNORING, who], "--timeout", "2")
     assert r.reason == "timeout" and r.status == 124, r.result
     assert r.wall <= (2 + 2 + 1.5) * SLOW
-    assert harness.until(lambda: not harness.left_processes(), 1)
+    assert harness.nothing_runs()
     assert r.result["signal"] == (9 if who == "both" else 15), r.result
 
 

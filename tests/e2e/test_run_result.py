@@ -126,7 +126,7 @@ def test_orphans_die_with_the_main_process(isle):
     code = "for i in 1 2 3; do (setsid sleep 60 &) ; done; nohup sleep 60 >/dev/null 2>&1 & echo main"
     r = isle.sh(code)
     assert r.lines == ["main"] and r.wall < 2 * SLOW
-    assert harness.until(lambda: not harness.left_processes(), 1)
+    assert harness.nothing_runs()
 
 
 def test_metadata(isle):
