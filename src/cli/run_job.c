@@ -384,7 +384,7 @@ static int add_file(struct builder *b, size_t i)
         return refuse(b, "--file: %.300s is not a regular file", source);
     }
     struct buf *json = &b->job->json;
-    AUTO_BUF struct buf path = BUF_INIT(2 * JOB_MAX_PATH);
+    AUTO_BUF struct buf path = BUF_INIT((size_t)2 * JOB_MAX_PATH);
     buf_printf(&path, "%.*s%s", JOB_MAX_PATH + 1, target,
                target[strlen(target) - 1] == '/' ? base_name(source) : "");
     buf_printf(json, "%s{\"target_path\":", i ? "," : "");

@@ -248,7 +248,7 @@ static void everything_arrives(void **state)
     struct run_job j = make_job("{\"job\":1}");
     char want[2000] = "out\n{\"job\":1}";
     for (int i = 0; i < 20; i++) { // more than one frame carries
-        char text[12];
+        char text[16];
         snprintf(text, sizeof text, "%d", i);
         fds[i] = fd_sealed("x", text, strlen(text));
         assert_true(fds[i] >= 0);
