@@ -157,7 +157,9 @@ int report_print(const struct report *r, const struct buf *final)
     } else {
         e = r->snippet ? print_result(r, &v) : 0;
         fflush(r->out);
-        print_for_people(r, &v);
+        if (!r->quiet) {
+            print_for_people(r, &v);
+        }
     }
     int status = result_exit_status(&v.r);
     yyjson_doc_free(doc);

@@ -13,6 +13,7 @@
 #include "start/start.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -155,6 +156,7 @@ static int end_status(struct run *r, struct session *s, enum session_end end, in
     struct report report = {.json = r->options.json,
                             .snippet = r->job.job.kind == JOB_SNIPPET,
                             .terminal = isatty(STDERR_FILENO),
+                            .quiet = s->out_error != 0, // `isle run ... | head`
                             .line_open = s->line_open,
                             .out = stdout,
                             .err = stderr};
@@ -179,11 +181,11 @@ static int output_status(const struct session *s, int status)
     if (error == 0 || error == ETIMEDOUT) {
         return status;
     }
-    if (error != EPIPE) {
-        errno = error;
-        complain("output: %m");
+    if (error == EPIPE) { // the reader has what it wanted
+        return status ? status : CLI_REFUSED;
     }
-    return status ? status : CLI_REFUSED;
+    errno = error;
+    return complain("output: %m");
 }
 
 static int talk(struct run *r, struct front *front, int signals)
@@ -252,9 +254,21 @@ static int run_job(struct run *r)
     return status;
 }
 
+// 0 to 2 are open, or else a file opened later would get such a number and the job's output with
+// it.
+static void open_standard_streams(void)
+{
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= STDERR_FILENO);
+    fd_close(fd);
+}
+
 int cli_run(int argc, char **argv, const struct cli_places *places)
 {
     (void)argc;
+    open_standard_streams();
     struct run r = {.places = places,
                     .job.job.stdin_fd = -1,
                     .artifacts = {.dir = -1, .folder = -1, .file = -1}};
