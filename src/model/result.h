@@ -105,7 +105,7 @@ enum job_status result_status(const struct result *r);
 // Exit status of `isle run`: the job's own (1 if it exited 0 without success), 128+n by signal n,
 // 124, 137, 130, 125.
 int result_exit_status(const struct result *r);
-// One line of JSON (no newline), keys in the order of docs/results.md. 0 or -errno.
+// One line of JSON (no newline), keys in the order of docs/jobs.md. 0 or -errno.
 int result_write(struct buf *out, const struct result *r);
 
 // The table of downgrades: name, what is lost, how to fix it.
