@@ -213,7 +213,7 @@ static void front_undo(struct start *s)
         s->fd[i] = fd_close(s->fd[i]);
     }
     if (s->mark) {
-        instance_release(s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
+        instance_release(&s->groups, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
     }
 }
 
@@ -231,7 +231,8 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                 struct front *ret, struct start_error *ret_error)
 {
     *ret_error = (struct start_error){.step = ""};
-    int e = std_exist();
+    AUTO_FREE struct groups *groups = malloc(sizeof *groups);
+    int e = groups ? std_exist() : -ENOMEM;
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct start s = {.config = c,
                       .argv = argv,
@@ -248,17 +249,20 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     }
     s.record.marks_ns[START_T_BEGIN] = clock_now_ns();
     mode_t mask = umask(022); // a caller's 077 would make folders unreachable
-    e = e ? start_fail(&s, e, "/dev/null") : start_run_steps(&s, START_FRONT);
+    e = e ? start_fail(&s, e, "standard descriptors") : start_run_steps(&s, START_FRONT);
     umask(mask);
-    if (e) {
+    if (e || !groups) {
         front_undo(&s);
     } else {
+        *groups = s.groups;
         *ret = (struct front){.service = s.front,
                               .pid = s.pid,
                               .pidfd = s.pidfd,
                               .instance = s.instance,
                               .mark = s.mark,
+                              .groups = groups,
                               .run_dir = c->run_dir};
+        groups = NULL;
     }
     fd_close(s.run_dir);
     fd_close(s.data_dir);
@@ -271,7 +275,13 @@ int start_finish(struct front *f, int *ret_status, struct start_error *ret_error
     *ret_status = reap(f->pid, f->pidfd, START_END_MS);
     f->pidfd = fd_close(f->pidfd);
     AUTO_CLOSE int run_dir = open(f->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int e = run_dir < 0 ? -errno : instance_release(run_dir, f->instance, f->mark, LOCK_LIMIT_MS);
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    f->groups->root = root;
+    int e = run_dir < 0 || root < 0
+                ? -errno
+                : instance_release(f->groups, run_dir, f->instance, f->mark, LOCK_LIMIT_MS);
+    free(f->groups);
+    f->groups = NULL;
     if (e) {
         snprintf(ret_error->step, sizeof ret_error->step, "instance");
         snprintf(ret_error->text, sizeof ret_error->text,

@@ -18,8 +18,6 @@ static const struct {
     [SEAT_CPUACCT] = {"cpuacct", "cpuacct.usage", false},
 };
 
-static const char parent_name[] = "isle";
-
 // Is `word` one of the words of `list`, which are separated by `separator` or blanks?
 static bool has_word(const char *list, const char *word, char separator)
 {
@@ -99,51 +97,51 @@ void groups_detect(int root, struct groups *ret)
 
 // ---- making -------------------------------------------------------------------------------------
 
-// The folder of all instances in hierarchy i. A descriptor or -errno.
-static int open_parent(const struct groups *g, int i)
+// isle/K of hierarchy i. A descriptor or -errno.
+static int make_folder(const struct groups *g, int i, uint32_t k)
 {
-    if (!g->path[i][0]) {
-        return -ENOENT;
+    char path[GROUPS_PATH_MAX + 32];
+    int at = snprintf(path, sizeof path, "%s/isle", g->path[i]);
+    snprintf(path + at, sizeof path - (size_t)at, "/%u", k);
+    int e = mkdirat(g->root, path, 0755) ? -errno : 0;
+    if (e == -ENOENT) { // the first instance of this host
+        path[at] = '\0';
+        e = mkdirat(g->root, path, 0755) && errno != EEXIST ? -errno : 0;
+        path[at] = '/';
+        e = e || !mkdirat(g->root, path, 0755) ? e : -errno;
     }
-    AUTO_CLOSE int top = openat(g->root, g->path[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (top < 0) {
-        return -errno;
+    // EEXIST: two controllers in one hierarchy (cpu,cpuacct); what a dead owner left is gone
+    if (e && e != -EEXIST) {
+        return e;
     }
-    if (mkdirat(top, parent_name, 0755) && errno != EEXIST) {
-        return -errno;
-    }
-    int fd = openat(top, parent_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(g->root, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
 }
 
 // "+x" for what the folder has and does not pass on yet. A controller that refuses (a process in
-// the folder: EBUSY) is missing below, where it counts.
-static void enable_controllers(int dir)
+// the folder: EBUSY) is missing below, where it counts. Has it any of ours?
+static bool enable_controllers(int dir)
 {
     char have[512], passed[512], word[16];
-    if (fd_read_at(dir, "cgroup.controllers", have, sizeof have) < 0 ||
-        fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) < 0) {
-        return;
+    bool any = false;
+    if (fd_read_at(dir, "cgroup.controllers", have, sizeof have) < 0) {
+        return false;
     }
     for (int i = 0; i < SEAT_N_V1; i++) {
         const char *name = controllers[i].name;
-        if (controllers[i].v2 && has_word(have, name, ' ') && !has_word(passed, name, ' ')) {
+        if (!controllers[i].v2 || !has_word(have, name, ' ')) {
+            continue;
+        }
+        if (!any && fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) < 0) {
+            return false;
+        }
+        any = true;
+        if (!has_word(passed, name, ' ')) {
             snprintf(word, sizeof word, "+%s", name);
             fd_write_at(dir, "cgroup.subtree_control", word);
         }
     }
-}
-
-static int make_folder(int parent, uint32_t k)
-{
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
-    // EEXIST: two controllers in one hierarchy (cpu,cpuacct); what a dead owner left is gone
-    if (mkdirat(parent, name, 0755) && errno != EEXIST) {
-        return -errno;
-    }
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? -errno : fd;
+    return any;
 }
 
 static int make_service(int dir)
@@ -154,24 +152,15 @@ static int make_service(int dir)
 static int make_v1(const struct groups *g, int i, uint32_t k, const struct groups_limits *limits,
                    struct groups_made *made)
 {
-    AUTO_CLOSE int parent = open_parent(g, i);
-    AUTO_CLOSE int dir = parent < 0 ? parent : make_folder(parent, k);
+    AUTO_CLOSE int dir = make_folder(g, i, k);
     if (dir < 0 || faccessat(dir, controllers[i].leaf, F_OK, 0)) {
         return 0; // not of use
     }
+    uint64_t limit = i == SEAT_MEMORY ? limits->memory_bytes : i == SEAT_PIDS ? limits->pids : 0;
     int e = 0;
-    if (i == SEAT_MEMORY) {
-        // Old kernels count children only when told; must come before the first child.
-        fd_write_at(dir, "memory.use_hierarchy", "1");
-        e = limits->memory_bytes
-                ? fd_write_num_at(dir, "memory.limit_in_bytes", limits->memory_bytes)
-                : 0;
-    } else if (i == SEAT_PIDS && limits->pids) {
-        e = fd_write_num_at(dir, "pids.max", limits->pids);
-    }
-    bool limited = (i == SEAT_MEMORY && limits->memory_bytes) || (i == SEAT_PIDS && limits->pids);
-    if (!e && limited) {
-        e = make_service(dir); // host root's: limits of the service are not the service's
+    if (limit) {
+        e = fd_write_num_at(dir, controllers[i].leaf, limit);
+        e = e ? e : make_service(dir); // host root's: limits of the service are not the service's
     }
     // the folder only, never its files: the instance's own limits stay host root's
     if (!e && fchown(dir, limits->owner, limits->owner)) {
@@ -202,39 +191,44 @@ static uint32_t enabled_v2(int dir)
 {
     char passed[512], stat[256];
     uint32_t bits = 0;
-    if (fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) < 0) {
-        return 0;
+    // every v2 group counts its CPU time, with or without the controller
+    if (fd_read_at(dir, "cpu.stat", stat, sizeof stat) > 0 && strstr(stat, "usage_usec")) {
+        bits |= UINT32_C(1) << SEAT_CPUACCT;
     }
-    for (int i = 0; i < SEAT_N_V1; i++) {
-        if (controllers[i].v2 && has_word(passed, controllers[i].name, ' ')) {
-            bits |= UINT32_C(1) << i;
+    if (fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) > 0) {
+        for (int i = 0; i < SEAT_N_V1; i++) {
+            bool on = controllers[i].v2 && has_word(passed, controllers[i].name, ' ');
+            bits |= on ? UINT32_C(1) << i : 0;
         }
     }
-    // every v2 group counts its CPU time, with or without the controller
-    bool counts = fd_read_at(dir, "cpu.stat", stat, sizeof stat) > 0 && strstr(stat, "usage_usec");
-    return counts ? bits | UINT32_C(1) << SEAT_CPUACCT : bits;
+    return bits;
+}
+
+// Down to isle/K, which passes them on to the jobs' groups: hence no process in isle/K itself, but
+// in service/.
+static void enable_down_to(const struct groups *g, int dir)
+{
+    char path[GROUPS_PATH_MAX + 8];
+    AUTO_CLOSE int top = openat(g->root, g->path[GROUPS_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0 || !enable_controllers(top)) {
+        return;
+    }
+    snprintf(path, sizeof path, "%s/isle", g->path[GROUPS_V2]);
+    AUTO_CLOSE int parent = openat(g->root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent >= 0) {
+        enable_controllers(parent);
+        enable_controllers(dir);
+    }
 }
 
 static int make_v2(const struct groups *g, uint32_t k, const struct groups_limits *limits,
                    struct groups_made *made)
 {
-    if (!g->path[GROUPS_V2][0]) {
-        return 0;
-    }
-    AUTO_CLOSE int top = openat(g->root, g->path[GROUPS_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (top >= 0) {
-        enable_controllers(top);
-    }
-    AUTO_CLOSE int parent = open_parent(g, GROUPS_V2);
-    if (parent >= 0) {
-        enable_controllers(parent);
-    }
-    AUTO_CLOSE int dir = parent < 0 ? parent : make_folder(parent, k);
-    // A group that passes controllers on may hold no process itself: hence service/.
+    AUTO_CLOSE int dir = g->path[GROUPS_V2][0] ? make_folder(g, GROUPS_V2, k) : -ENOENT;
     if (dir < 0 || faccessat(dir, "cgroup.procs", F_OK, 0) || make_service(dir)) {
         return 0; // not of use
     }
-    enable_controllers(dir);
+    enable_down_to(g, dir);
     uint32_t bits = enabled_v2(dir);
     int e = 0;
     if ((bits & 1 << SEAT_MEMORY) && limits->memory_bytes) {
@@ -259,14 +253,14 @@ int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *
     struct groups_made made = {.fd = {-1, -1, -1, -1, -1}};
     int e = make_v2(g, k, limits, &made);
     for (int i = 0; i < SEAT_N_V1 && !e; i++) {
-        e = make_v1(g, i, k, limits, &made);
+        // what v2 does already (in a hybrid set-up: CPU time) needs no group of its own
+        bool needed = g->path[i][0] && !(made.v2_controllers & UINT32_C(1) << i);
+        e = needed ? make_v1(g, i, k, limits, &made) : 0;
     }
     if (e) {
         groups_close(&made);
         return e;
     }
-    // v1's own accounting goes first where both count: it is where v1's other limits are
-    made.v2_controllers &= ~made.v1_controllers;
     *ret = made;
     return 0;
 }

@@ -90,10 +90,20 @@ static int open_instances(const struct groups *g, int i)
 
 int groups_remove(const struct groups *g, uint32_t k)
 {
-    char name[16];
+    char path[GROUPS_PATH_MAX + 32], name[16];
     int error = 0;
     snprintf(name, sizeof name, "%u", k);
     for (int i = 0; i < GROUPS_N; i++) {
+        if (!g->path[i][0]) {
+            continue;
+        }
+        // the common cases first: none, or the two folders of an instance that ended well
+        int at = snprintf(path, sizeof path, "%s/isle/%s", g->path[i], name);
+        if (!unlinkat(g->root, path, AT_REMOVEDIR) || errno == ENOENT) {
+            continue;
+        }
+        strcpy(path + at, "/service");
+        unlinkat(g->root, path, AT_REMOVEDIR);
         AUTO_CLOSE int parent = open_instances(g, i);
         int e = parent < 0 ? 0 : remove_tree(parent, name);
         error = e ? e : error;

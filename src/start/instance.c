@@ -333,13 +333,11 @@ static int wait_lock(struct ownership *o, const struct groups *g, unsigned limit
     return -EBUSY;
 }
 
-int instance_release(int run_dir, uint32_t instance, uint64_t mark, unsigned limit_ms)
+int instance_release(const struct groups *g, int run_dir, uint32_t instance, uint64_t mark,
+                     unsigned limit_ms)
 {
     struct ownership o = {run_dir, instance, mark};
-    struct groups g;
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    groups_detect(root, &g);
-    AUTO_CLOSE int lock = wait_lock(&o, &g, limit_ms);
+    AUTO_CLOSE int lock = wait_lock(&o, g, limit_ms);
     if (lock == -ESTALE) {
         return 0;
     }
@@ -347,5 +345,5 @@ int instance_release(int run_dir, uint32_t instance, uint64_t mark, unsigned lim
         return lock;
     }
     // Taken only now: in between another start may have cleaned, or been and gone.
-    return is_still_ours(&o) ? clean_instance(&g, run_dir, instance) : 0;
+    return is_still_ours(&o) ? clean_instance(g, run_dir, instance) : 0;
 }

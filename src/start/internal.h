@@ -85,7 +85,8 @@ int instance_claim(struct start *s);
 int instance_folders(struct start *s);
 // Waits for the lock (at most limit_ms; then the instance's processes are killed), removes what is
 // left, gives the number back. Harmless when somebody else has done so meanwhile. 0 or -errno.
-int instance_release(int run_dir, uint32_t instance, uint64_t mark, unsigned limit_ms);
+int instance_release(const struct groups *g, int run_dir, uint32_t instance, uint64_t mark,
+                     unsigned limit_ms);
 
 // front.c
 int front_check(struct start *s);

@@ -38,8 +38,9 @@ struct front {
     pid_t pid;   // of the service
     int pidfd;
     uint32_t instance;
-    uint64_t mark;       // of this start, in the lock file: tells it from the number's next owner
-    const char *run_dir; // the caller's string
+    uint64_t mark;         // of this start, in the lock file: tells it from the number's next owner
+    struct groups *groups; // where control groups are mounted; start_finish() frees it
+    const char *run_dir;   // the caller's string
 };
 
 // Moments of a start, CLOCK_MONOTONIC. For `isle bench` and traces.
