@@ -32,14 +32,19 @@ _Noreturn void child_run(struct start *s)
     _exit(125);
 }
 
-// 0 and 1 are /dev/null. 2 is the front's, opened anew for writing only: it may be a terminal, and
-// what is typed there is none of the service's business.
+// 0 and 1 are /dev/null. 2 is the front's; a terminal is opened anew for writing only: what is
+// typed there is none of the service's business. (A file is not: its offset is shared with the
+// front.)
 static int std_fds(void)
 {
+    struct stat st;
     AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    AUTO_CLOSE int err = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(err < 0 ? null : err, 2) < 0) {
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || fstat(2, &st)) {
         return -errno;
+    }
+    if (S_ISCHR(st.st_mode)) {
+        AUTO_CLOSE int err = open("/proc/self/fd/2", O_WRONLY | O_NOCTTY | O_CLOEXEC);
+        return dup2(err < 0 ? null : err, 2) < 0 ? -errno : 0;
     }
     return 0;
 }

@@ -59,6 +59,15 @@ int inner_ready(struct start *s)
     ssize_t got = msg_recv(seat->launcher, &r, sizeof r, roots, 2, NULL, 0);
     seat->workspace_root = roots[0];
     seat->cache_root = roots[1];
+    if (got == 0) {
+        const char *asked =
+            s->record.seat.require_user_namespace
+                ? ": SANDBOX_REQUIRE_USER_NAMESPACE=true may ask for more than this "
+                  "host has"
+                : "";
+        return start_fail(
+            s, 0, "isle-launcher cannot make sandboxes here%s (it says why on stderr)", asked);
+    }
     if (got != sizeof r || r.op != PLAN_READY) {
         return start_fail(s, got < 0 ? (int)got : -EPROTO, "isle-launcher is not ready");
     }

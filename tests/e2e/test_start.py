@@ -236,3 +236,18 @@ def test_groups_of_a_stranger_are_not_taken(probe):
         sleeper.kill()
         sleeper.wait()
         host.until(lambda: not group.exists() or not group.rmdir(), 5)
+
+
+def test_messages_of_all_processes_are_kept(probe, tmp_path):
+    """A file as stderr has one offset for the front, the service and the launcher."""
+    libexec = tmp_path / "broken"
+    libexec.mkdir()
+    (libexec / "isle-launcher").write_text("no program\n")
+    (libexec / "isle-launcher").chmod(0o755)
+    (libexec / "isle-shim").symlink_to(BUILD / "src/launcher/isle-shim")
+    with open(tmp_path / "err", "w+b") as err:
+        r = subprocess.run(probe.command("report", libexec=libexec), stderr=err, stdout=subprocess.PIPE, check=False)
+    text = (tmp_path / "err").read_text()
+    assert r.returncode == 125, r
+    first, second = text.splitlines()
+    assert first.startswith("isle-launcher cannot be executed: ") and second.startswith("start_probe: ready: "), text
