@@ -3,37 +3,6 @@
 import sys
 from _collections_abc import Iterator, Mapping, Sequence, Set, ValuesView
 from _json import encode_basestring
-from builtins import (
-    BaseException,
-    Exception,
-    UnicodeEncodeError,
-    any,
-    bool,
-    bytearray,
-    bytes,
-    dict,
-    enumerate,
-    float,
-    frozenset,
-    getattr,
-    hasattr,
-    int,
-    isinstance,
-    len,
-    list,
-    map,
-    max,
-    memoryview,
-    object,
-    range,
-    set,
-    sorted,
-    str,
-    sum,
-    tuple,
-    type,
-    zip,
-)
 
 RESULT_MAX_BYTES = 8 << 20
 DEPTH_MAX = 64  # containers around a value; more is refused by every reader behind us
@@ -83,10 +52,7 @@ def type_name(value):
 
 def loaded(module, name):
     """A class of a module, if the snippet has loaded it; else a class that nothing is of."""
-    return getattr(modules.get(module), name, Unfit)
-
-
-modules = sys.modules
+    return getattr(sys.modules.get(module), name, Unfit)
 
 
 class Pairs(list):
@@ -250,7 +216,7 @@ class Encoder:
         return self.simplify_library(value, kind)
 
     def simplify_library(self, value, kind):
-        pandas, numpy = modules.get("pandas"), modules.get("numpy")
+        pandas, numpy = sys.modules.get("pandas"), sys.modules.get("numpy")
         if pandas is not None and kind.__module__.startswith("pandas."):
             if value is pandas.NaT or value is pandas.NA:
                 return None
@@ -291,7 +257,7 @@ def step(key):
 
 
 def base64(value):
-    from binascii import b2a_base64  # built in, and needed by few
+    from binascii import b2a_base64  # needed by few
 
     return b2a_base64(value, newline=False).decode()
 
@@ -326,3 +292,21 @@ def encode_result(value):
     if len(data) > RESULT_MAX_BYTES:
         raise TooLarge(len(data))
     return data
+
+
+def convert(value):
+    """(the value as JSON, None), or (None, the members of an error frame)."""
+    try:
+        return encode_result(value), None
+    except Unfit as error:
+        return None, {"kind": "ResultError", "message": error.why, "path": error.path()}
+    except TooLarge as error:
+        message = f"the result has {error.size} bytes or more, above the limit of {RESULT_MAX_BYTES}"
+        more = {"size": error.size, "limit": RESULT_MAX_BYTES}
+        return None, {"kind": "ResultTooLarge", "message": message, **more}
+    except BaseException as error:
+        return None, {"kind": "ResultError", "message": ": ".join(type_and_text(error))}
+
+
+def type_and_text(error):
+    return type_name(error), describe(error)

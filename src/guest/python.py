@@ -7,36 +7,14 @@ HOME=/workspace would run an earlier job's .pth files before this file. All else
 directory, as though the snippet stood there.
 
 Nothing is imported here but built-in modules and what the interpreter has loaded by itself: an
-import costs more than the sandbox. Everything used once the snippet has begun is bound here, before
-it can be changed. docs/results.md is the contract of the values.
+import costs more than the sandbox. A snippet can change builtins and modules: the guest works with
+copies of its own. docs/results.md is the contract of the values.
 """
 
+import _imp
+import builtins
 import posix
 import sys
-from _json import make_scanner
-from builtins import (
-    BaseException,
-    FileExistsError,
-    OSError,
-    SyntaxError,
-    SystemExit,
-    __import__,
-    callable,
-    compile,
-    eval,
-    exec,
-    float,
-    getattr,
-    hasattr,
-    int,
-    isinstance,
-    len,
-    memoryview,
-    min,
-    str,
-    type,
-    vars,
-)
 from marshal import loads
 
 MAGIC = 0x4C534931
@@ -44,30 +22,48 @@ CODE, PARAMS, RUN, RESULT, ERROR = 1, 2, 3, 32, 33
 HEADER_BYTES = 20
 TOP_LEVEL_AWAIT = 0x2000  # PyCF_ALLOW_TOP_LEVEL_AWAIT
 CO_COROUTINE = 0x80
+Record = type(sys.implementation)  # any attributes
+PLAIN_RUN = b'{"name":"snippet.py","mode":"snippet"}'  # what most jobs send need not be parsed
+
 modules = sys.modules
+own_modules = dict(modules)
+own_builtins = dict(vars(builtins))
+BUILT_IN = frozenset(sys.builtin_module_names)
+
+
+def own_import(name, *rest):
+    """What was loaded when we began is what we import, and built-in modules as they come from the
+    interpreter; for the rest, the usual way."""
+    module = own_modules.get(name)
+    if module is None and name in BUILT_IN:
+        module = _imp.create_builtin(Record(name=name))
+        _imp.exec_builtin(module)
+        own_modules[name] = module
+    return module or usual_import(name, *rest)
+
+
+# Functions find their builtins through the globals they are made with: from here on, ours.
+usual_import = own_builtins["__import__"]
+own_builtins["__import__"] = own_import
+__builtins__ = own_builtins
 
 # compile-guest.py puts the other files here: {name: marshalled code}. They are no modules of
 # sys.modules, where a snippet could have its own of the same name.
 BUNDLE = "isle bundle"
+HERE = __file__.rpartition("/")[0]
 
 
 def part(name):
     """The names of another file of the guest."""
-    names = {"__name__": name, "__builtins__": modules["builtins"]}
+    names = {"__name__": name, "__builtins__": own_builtins}
     if type(BUNDLE) is str:  # run from the source folder
         path = f"{HERE}/{name}.py"
-        with __import__("io").open_code(path) as file:
+        with own_modules["io"].open_code(path) as file:
             code = compile(file.read(), path, "exec", 0, True)
     else:
         code = loads(BUNDLE[name])
     exec(code, names)
     return names
-
-
-HERE = __file__.rpartition("/")[0]
-values = part("isle_values")
-encode_result, type_name, describe = values["encode_result"], values["type_name"], values["describe"]
-Unfit, TooLarge, RESULT_MAX_BYTES = values["Unfit"], values["TooLarge"], values["RESULT_MAX_BYTES"]
 
 
 class Channel:
@@ -86,7 +82,7 @@ class Channel:
 
     def take(self, size):
         while len(self.data) < size:
-            more = posix.read(self.fd, 1 << 20)
+            more = posix.read(self.fd, 1 << 16)
             if not more:
                 raise SystemExit("isle: the service is gone")
             self.data += more
@@ -119,14 +115,17 @@ class Channel:
             pass  # nobody listens, or closed: the service sees that no result came
 
     def send_error(self, execution, kind, message, **more):
-        self.send(ERROR, execution, encode_result({"type": kind, "message": message, **more}))
+        encode = part("isle_values")["encode_result"]
+        self.send(ERROR, execution, encode({"type": kind, "message": message, **more}))
 
 
 def parse_json(data):
     """A value from text that the service has checked. Integers keep every digit."""
     if data in (b"", b"{}"):
         return {}
-    context = type(sys.implementation)(
+    from _json import make_scanner
+
+    context = Record(
         strict=True,
         object_hook=None,
         object_pairs_hook=None,
@@ -266,28 +265,24 @@ def exit_status_is_zero(code):
 
 def answer(channel, execution, value, calls_main):
     """The value as a frame. False if there is none of it."""
-    try:
-        data = encode_result(value)
-    except Unfit as error:
-        channel.send_error(execution, "ResultError", error.why, path=error.path())
-    except TooLarge as error:
-        message = f"the result has {error.size} bytes or more, above the limit of {RESULT_MAX_BYTES}"
-        limits = {"size": error.size, "limit": RESULT_MAX_BYTES}
-        channel.send_error(execution, "ResultTooLarge", message, **limits)
-    except BaseException as error:
-        channel.send_error(execution, "ResultError", f"{type_name(error)}: {describe(error)}")
-    else:
-        if calls_main and not data.startswith(b"{"):
-            data = b'{"result":' + data + b"}"
-        channel.send(RESULT, execution, data)
+    if value is None and not calls_main:
+        channel.send(RESULT, execution, b"null")
         return True
-    return False
+    data, error = part("isle_values")["convert"](value)
+    if error is not None:
+        channel.send_error(execution, **error)
+        return False
+    if calls_main and not data.startswith(b"{"):
+        data = b'{"result":' + data + b"}"
+    channel.send(RESULT, execution, data)
+    return True
 
 
 def serve(channel):
     """One execution. A stateful guest would go on with the next one here."""
     execution, frames = channel.receive()
-    params, options = parse_json(frames.get(PARAMS, b"")), parse_json(frames[RUN])
+    params, run = parse_json(frames.get(PARAMS, b"")), frames[RUN]
+    options = {"name": "snippet.py"} if run == PLAIN_RUN else parse_json(run)
     snippet = Snippet(frames.get(CODE, b""), params, options)
     try:
         value = snippet.run()
@@ -295,10 +290,10 @@ def serve(channel):
         if exit_status_is_zero(end.code):
             channel.send(RESULT, execution, b"null")
         else:
-            channel.send_error(execution, "SystemExit", describe(end))
+            channel.send_error(execution, *part("isle_values")["type_and_text"](end))
         raise
     except BaseException as error:
-        channel.send_error(execution, type_name(error), describe(error))
+        channel.send_error(execution, *part("isle_values")["type_and_text"](error))
         snippet.show_once(error)
         raise
     # The result is known when the main code has ended; threads and atexit still have their time.
