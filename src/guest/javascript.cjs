@@ -10,12 +10,11 @@
 // calls no method that a snippet can reach, but for those that the contract lets it define.
 
 const fs = require('node:fs');
-const Module = require('node:module');
 const path = require('node:path');
 const { pathToFileURL } = require('node:url');
 const { isNativeError, isPromise } = require('node:util').types;
-const vm = require('node:vm');
 
+const Module = module.constructor; // node:module and node:vm are loaded where they are needed
 const { describe, encodeResult, quote, RESULT_MAX_BYTES } = require('./javascript_values.cjs');
 
 const uncurry = Function.prototype.bind.bind(Function.prototype.call);
@@ -99,6 +98,7 @@ const NEEDS_MODULE = [
 function chooseKind(source, file) {
   if (file.endsWith('.mjs')) return { kind: 'module' };
   if (!/\b(?:await|import|export)\b/.test(source)) return { kind: 'commonjs' };
+  const vm = require('node:vm');
   const plain = attempt(() => vm.compileFunction(source, CJS_PARAMETERS, { filename: file })).error;
   if (NEEDS_MODULE.includes(plain?.message)) return { kind: 'module' };
   // `await (x)` is also a call of a function named await: an operator, in all likelihood.
@@ -126,20 +126,22 @@ function compileAsync(source, file) {
 }
 
 function newScript(text, filename, lineOffset) {
-  const { USE_MAIN_CONTEXT_DEFAULT_LOADER: importModuleDynamically } = vm.constants;
-  return new vm.Script(text, { filename, lineOffset, importModuleDynamically });
+  const { Script, constants } = require('node:vm');
+  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  if (/\bimport\b/.test(text)) muteLoaderNotice();
+  return new Script(text, { filename, lineOffset, importModuleDynamically });
 }
 
-// Without the notice that the loader constant is experimental: it is ours, not the snippet's. It comes with the
-// snippet's first import(), and Node.js says it at most once.
-const { emitWarning } = process;
-process.emitWarning = function (warning, ...rest) {
-  if (typeof warning === 'string' && warning.startsWith('vm.USE_MAIN_CONTEXT_DEFAULT_LOADER ')) {
-    process.emitWarning = emitWarning;
-    return;
-  }
-  Reflect.apply(emitWarning, process, [warning, ...rest]);
-};
+// With the snippet's first import() Node.js says, once, that the loader constant is experimental:
+// it is ours, not the snippet's.
+function muteLoaderNotice() {
+  const { emitWarning } = process;
+  process.emitWarning = function (warning, ...rest) {
+    if (typeof warning === 'string' && warning.startsWith('vm.USE_MAIN_CONTEXT_DEFAULT_LOADER ')) {
+      process.emitWarning = emitWarning;
+    } else apply(emitWarning, process, [warning, ...rest]);
+  };
+}
 
 // ---- running -----------------------------------------------------------------------------------
 
@@ -188,7 +190,7 @@ function writeSynchronously(name) {
 // (NODE_PATH), which only require() knows by itself, are looked through last.
 function resolveImports(url, main) {
   const here = pathToFileURL(main.filename).href;
-  Module.registerHooks({
+  require('node:module').registerHooks({
     resolve(specifier, context, next) {
       if (specifier === url) return { url, format: 'module', shortCircuit: true };
       if (context.parentURL !== url) return next(specifier, context);
@@ -332,7 +334,8 @@ function runScript(text, file, scope) {
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   }
   newScript(text, file, 0).runInThisContext();
-  return callMain(vm.runInThisContext('typeof main === "function" ? main : undefined'), params);
+  const { runInThisContext } = require('node:vm');
+  return callMain(runInThisContext('typeof main === "function" ? main : undefined'), params);
 }
 
 function run(source, options) {

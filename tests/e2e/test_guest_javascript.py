@@ -110,6 +110,8 @@ def test_NOD_03_module(run, tmp_path):
 def test_NOD_04_require_and_await(run):
     assert run('const p = require("path"); console.log(await p.sep)').out == "/\n"
     assert run('const { sep } = await import("node:path"); return sep').value == "/"
+    r = run("await (0); await import('node:path'); process.emitWarning('mine'); await import('node:os')")
+    assert "mine" in r.err and "xperimental" not in r.err
     assert run('return import("node:path").then((p) => p.sep)').value == "/"
     assert run("for await (const x of [1, 2]) console.log(x)").out == "1\n2\n"
     assert run("await (async () => console.log(1))(); return 2").value == 2
