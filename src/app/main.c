@@ -33,7 +33,9 @@ static int be_service(int argc, char **argv)
     };
     lower_host_read(&conf, &config.host);
     int status = service_run(&seat, &config);
-    start_seat_done(&seat);
+    if (status) {
+        start_seat_done(&seat);
+    } // else the front waits for both of us, which end side by side
     return status;
 }
 

@@ -115,6 +115,13 @@ static void send_final(struct service *s, const struct result *r)
     flush(s);
 }
 
+// One job is all there is: the launcher may begin to end while its result is told.
+static bool job_collected(void *ctx)
+{
+    runner_finish(((struct service *)ctx)->runner);
+    return true;
+}
+
 static void job_finished(void *ctx, struct result *r) { send_final(ctx, r); }
 
 // ---- From the front
@@ -246,7 +253,8 @@ static void front_ready(struct loop_watch *w, uint32_t events)
 
 static int begin(struct service *s, const struct seat *seat)
 {
-    s->sink = (struct job_sink){s, job_output, job_artifact, job_artifact_data, job_finished};
+    s->sink = (struct job_sink){
+        s, job_output, job_artifact, job_artifact_data, job_collected, job_finished};
     s->front = seat->front;
     s->watch = LOOP_WATCH_INIT(front_ready, s);
     s->out = OUTBOX_INIT(OUT_BYTES);
@@ -254,6 +262,9 @@ static int begin(struct service *s, const struct seat *seat)
     int e = loop_new(&s->loop);
     // A launcher that is lost ends the job as `internal`: that result is still the front's.
     e = e ? e : runner_new(s->loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s->runner);
+    if (!e && seat->ahead_tag) {
+        runner_expect_parked(s->runner, seat->ahead_tag);
+    }
     return e ? e : loop_add(s->loop, &s->watch, seat->front, EPOLLIN);
 }
 

@@ -378,13 +378,30 @@ static int start(struct pipeline *p)
     return runner_send(p->runner, &p->plan.start, fds, PLAN_N_START_FDS, &p->call);
 }
 
+static void parked_ready(void *ctx);
+
+// A sandbox that was prepared ahead, where there is one; else START makes it whole.
 static void execute(struct pipeline *p)
 {
+    int e = runner_take_parked(p->runner, &p->plan.start.id, parked_ready, p);
+    if (e == -EAGAIN) {
+        return;
+    }
     p->state = EXECUTING;
     p->result.execute_started_at = wall_clock_ms();
-    int e = start(p);
+    e = start(p);
     if (e) {
         give_up(p, REASON_INTERNAL, "the sandbox cannot be asked for", e);
+    }
+}
+
+static void parked_ready(void *ctx)
+{
+    struct pipeline *p = ctx;
+    if (p->result.reason == REASON_OK) {
+        execute(p);
+    } else { // cancelled while it waited
+        finish(p);
     }
 }
 
@@ -556,6 +573,7 @@ static void collect(struct pipeline *p)
 static void release(struct pipeline *p)
 {
     runner_forget(p->runner, &p->call);
+    runner_leave_parked(p->runner, p);
     struct loop_timer *timers[] = {&p->begin, &p->time_limit, &p->kill_timer, &p->disk_timer};
     for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
         loop_timer_clear(p->loop, timers[i]);
@@ -589,6 +607,9 @@ static void finish(struct pipeline *p)
         p->result.collect_completed_at = wall_clock_ms();
     }
     p->state = DONE;
+    if (p->sink->collected && p->sink->collected(p->sink->ctx)) {
+        p->has_tmpfs = p->has_folder = false;
+    }
     release(p);
     p->result.completed_at = wall_clock_ms();
     if (p->sink->done) {

@@ -25,6 +25,9 @@ struct job_sink {
     // -errno to fail the job.
     int (*artifact)(void *ctx, const struct result_artifact *a, uint32_t mode);
     int (*artifact_data)(void *ctx, const char *data, size_t len);
+    // The job's files are collected: nothing is asked of the launcher for it any more. True: the
+    // launcher ends now and takes what is left of one-shot workspaces along.
+    bool (*collected)(void *ctx);
     void (*done)(void *ctx,
                  struct result *r); // the last call; r stays the pipeline's until it returns
 };

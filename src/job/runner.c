@@ -23,6 +23,12 @@ struct runner {
     unsigned n_queued;
     void (*on_lost)(void *ctx);
     void *ctx;
+    // the sandbox that was prepared ahead
+    struct runner_call ahead;
+    uint32_t parked; // its id
+    bool expected;   // its PREPARE is not answered yet
+    void (*parked_ready)(void *ctx);
+    void *parked_ctx;
 };
 
 static struct runner_call *find(struct runner *r, uint32_t tag)
@@ -87,6 +93,7 @@ static void lose(struct runner *r)
         runner_forget(r, c);
         c->answer(c, &end, -1);
     }
+    r->expected = false;
     if (r->on_lost) {
         r->on_lost(r->ctx);
     }
@@ -187,6 +194,64 @@ void runner_free(struct runner *r)
         free(first);
     }
     free(r);
+}
+
+// PREPARE's answer, PARKED, or its early end.
+static void ahead_says(struct runner_call *c, const struct plan_record *rec, int fd)
+{
+    struct runner *r = c->ctx;
+    fd_close(fd);
+    r->expected = false;
+    r->parked = rec->op == PLAN_END || rec->error ? 0 : rec->id;
+    if (rec->op == PLAN_PREPARE && rec->error) {
+        runner_forget(r, c); // no END follows
+    }
+    if (r->parked_ready) {
+        void (*ready)(void *ctx) = r->parked_ready;
+        r->parked_ready = NULL;
+        ready(r->parked_ctx);
+    }
+}
+
+void runner_expect_parked(struct runner *r, uint32_t tag)
+{
+    r->ahead = RUNNER_CALL_INIT(ahead_says, r);
+    r->ahead.tag = tag;
+    r->ahead.next = r->calls;
+    r->calls = &r->ahead;
+    r->expected = true;
+    r->last_tag = tag;
+}
+
+int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx)
+{
+    if (r->expected) {
+        r->parked_ready = ready;
+        r->parked_ctx = ctx;
+        return -EAGAIN;
+    }
+    runner_forget(r, &r->ahead); // from START on its records are the taker's
+    *ret = r->parked;
+    r->parked = 0;
+    return 0;
+}
+
+void runner_leave_parked(struct runner *r, const void *ctx)
+{
+    if (r->parked_ctx == ctx) {
+        r->parked_ready = NULL;
+        r->parked_ctx = NULL;
+    }
+}
+
+void runner_finish(struct runner *r)
+{
+    if (!r->lost) {
+        r->lost = true;
+        loop_remove(r->loop, &r->socket);
+        loop_remove(r->loop, &r->life);
+        shutdown(r->fd, SHUT_RDWR);
+    }
 }
 
 static int enqueue(struct runner *r, const struct plan_request *q)

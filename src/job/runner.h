@@ -38,6 +38,19 @@ int runner_send(struct runner *r, struct plan_request *q, const int *fds, int n,
 // flight.
 void runner_forget(struct runner *r, struct runner_call *call);
 
+// One prepared sandbox that waits for a job. It was asked for with `tag` over the runner's socket,
+// and its answer is to come.
+void runner_expect_parked(struct runner *r, uint32_t tag);
+// Takes it: 0 with its id in *ret (0: there is none, or no more), or -EAGAIN while the answer is to
+// come: then `ready` is called once when to ask again (also when the launcher is lost).
+int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx);
+// Whoever waits with this ctx waits no longer.
+void runner_leave_parked(struct runner *r, const void *ctx);
+
+// Nothing will be asked any more: the launcher ends, and its end is no loss. Calls in flight are
+// not answered.
+void runner_finish(struct runner *r);
+
 // The requests that a job needs beside START.
 int runner_signal(struct runner *r, uint32_t id, int signal); // to every process of sandbox id
 int runner_kill(struct runner *r, uint32_t id);

@@ -114,6 +114,16 @@ int inner_serving(struct start *s)
     return 0;
 }
 
+// Phase one of a sandbox knows nothing of a job, so the launcher may make it while this process
+// sheds and drops: asked for before either. Its answer comes after READY.
+static void ask_ahead(struct seat *seat)
+{
+    struct plan_request q = {.op = PLAN_PREPARE, .tag = START_AHEAD_TAG};
+    if (!msg_send(seat->launcher, &q, sizeof q, NULL, 0, MSG_DONTWAIT)) {
+        seat->ahead_tag = q.tag;
+    }
+}
+
 int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error)
 {
     (void)argc;
@@ -136,6 +146,7 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     close(INNER_RECORD);
     seat.launcher_pid = s.record.launcher_pid;
     prctl(PR_SET_NAME, INNER_NAME);
+    ask_ahead(&seat);
     e = start_run_steps(&s, START_INNER);
     if (e) {
         struct start_note note = {.what = START_NOTE_FAILED, .error = e, .text = *ret_error};

@@ -56,6 +56,9 @@ enum start_mark {
     START_N_MARKS,
 };
 
+// Of the PLAN_PREPARE that is sent before the service drops.
+enum { START_AHEAD_TAG = 1 };
+
 // What the service has after its drop.
 struct seat {
     int front;    // STREAM socket to the front
@@ -67,6 +70,7 @@ struct seat {
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
     uint32_t landlock_abi;
+    uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0
     uint64_t marks_ns[START_N_MARKS];
 };
 

@@ -77,7 +77,11 @@ static void begin(struct bench *b, const char *artifact)
         .artifact_max_bytes = 1 << 20,
         .artifacts_max_bytes = 1 << 20,
     };
-    b->sink = (struct job_sink){b, sink_output, sink_artifact, sink_data, sink_done};
+    b->sink = (struct job_sink){.ctx = b,
+                                .output = sink_output,
+                                .artifact = sink_artifact,
+                                .artifact_data = sink_data,
+                                .done = sink_done};
     char text[256];
     struct job j;
     struct job_error e;
@@ -356,6 +360,114 @@ static void freed_in_mid_flight_it_takes_its_sandbox_along(void **state)
     end(&b);
 }
 
+static void a_sandbox_that_waits_is_used(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    runner_expect_parked(b.fake.runner, 1);
+    for (int i = 0; i < 5; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_true(fake_hears_nothing(&b.fake)); // it is being made: START waits for its number
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = 1, .id = 5}, -1);
+    struct plan_request q = started(&b, fds);
+    assert_int_equal(q.id, 5);
+    assert_int_not_equal(q.tag, 1);
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PARKED, .tag = 1, .id = 5}, -1); // late
+    say_executed(&b, q.tag);
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_OK);
+    drop(fds);
+    end(&b);
+}
+
+static void without_one_it_is_made_whole(void **state)
+{
+    (void)state;
+    const struct plan_record answers[] = {
+        {.op = PLAN_PREPARE, .tag = 1, .error = ENOMEM},
+        {.op = PLAN_END, .tag = 1, .id = 5, .status = -1, .error = ECHILD},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
+        struct bench b;
+        int fds[PLAN_N_START_FDS];
+        begin(&b, "");
+        runner_expect_parked(b.fake.runner, 1);
+        loop_step(b.fake.loop, 10);
+        fake_say(&b.fake, answers[i], -1);
+        struct plan_request q = started(&b, fds);
+        assert_int_equal(q.id, 0);
+        drop(fds);
+        end(&b);
+    }
+}
+
+static void a_cancel_while_it_waits_for_one(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, "");
+    runner_expect_parked(b.fake.runner, 1);
+    for (int i = 0; i < 5; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    pipeline_cancel(b.pipeline);
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = 1, .id = 5}, -1);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_CANCELLED);
+    assert_true(fake_hears_nothing(&b.fake));
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void the_launchers_death_while_it_waits_for_one(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b, "");
+    runner_expect_parked(b.fake.runner, 1);
+    for (int i = 0; i < 5; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    fake_die(&b.fake);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    end(&b);
+}
+
+static bool sink_collected(void *ctx)
+{
+    struct bench *b = ctx;
+    runner_finish(b->fake.runner);
+    return true;
+}
+
+static void what_the_launcher_takes_along_is_left_to_it(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    b.sink.collected = sink_collected;
+    struct plan_request q = started(&b, fds);
+    drop(fds);
+    say_executed(&b, q.tag);
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    struct stat st;
+    assert_int_equal(fstatat(b.root, q.workspace, &st, 0), 0); // still there: not ours to remove
+    struct plan_request nothing;
+    assert_int_equal(msg_recv(b.fake.theirs, &nothing, sizeof nothing, NULL, 0, NULL, 0), 0);
+    assert_int_equal(b.fake.lost, 0); // its end is no loss
+    fake_die(&b.fake);
+    loop_step(b.fake.loop, 10);
+    assert_int_equal(b.fake.lost, 0);
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +481,11 @@ int main(void)
         cmocka_unit_test(a_held_job_is_not_read_but_ends_in_time),
         cmocka_unit_test(artifacts_wait_for_a_slow_sink),
         cmocka_unit_test(freed_in_mid_flight_it_takes_its_sandbox_along),
+        cmocka_unit_test(a_sandbox_that_waits_is_used),
+        cmocka_unit_test(without_one_it_is_made_whole),
+        cmocka_unit_test(a_cancel_while_it_waits_for_one),
+        cmocka_unit_test(the_launchers_death_while_it_waits_for_one),
+        cmocka_unit_test(what_the_launcher_takes_along_is_left_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
