@@ -14,7 +14,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { EXECUTION = 1, FDS_PER_FRAME = 16, READ_BYTES = 64 * 1024 };
+enum {
+    EXECUTION = 1,
+    FDS_PER_FRAME = 16,
+    READ_BYTES = 64 * 1024,
+    RESULT_AND_REST_BYTES = 12 << 20
+};
 
 // One frame's output on its way: the frame stays in the decoder until all of it is written, and so
 // the service, and with it the job, waits for a slow reader.
@@ -22,10 +27,12 @@ struct pending {
     bool is_stderr;
     const char *data;
     size_t left;
+    size_t most; // bytes of one write
 };
 
 struct talk {
     struct session *s;
+    const struct job *job;
     struct outbox out;
     struct frame_decoder in;
     struct pending pending;
@@ -93,8 +100,7 @@ static void write_pending(struct talk *t)
     struct session *s = t->s;
     struct pending *p = &t->pending;
     int fd = p->is_stderr ? s->err : s->out;
-    size_t most = room(fd);
-    ssize_t n = write(fd, p->data, p->left < most ? p->left : most);
+    ssize_t n = write(fd, p->data, p->left < p->most ? p->left : p->most);
     if (n < 0 && (errno == EINTR || errno == EAGAIN)) {
         return;
     }
@@ -114,9 +120,9 @@ static void write_pending(struct talk *t)
 static void begin_output(struct talk *t, bool is_stderr, const struct frame *f)
 {
     struct session *s = t->s;
-    bool broken = is_stderr ? s->err_error : s->out_error;
-    if ((is_stderr ? s->err : s->out) >= 0 && !broken) {
-        t->pending = (struct pending){is_stderr, f->payload, f->length};
+    int fd = is_stderr ? s->err : s->out;
+    if (fd >= 0 && !(is_stderr ? s->err_error : s->out_error)) {
+        t->pending = (struct pending){is_stderr, f->payload, f->length, room(fd)};
     }
 }
 
@@ -137,6 +143,17 @@ static void begin_artifact(struct talk *t, const struct frame *f)
     yyjson_doc_free(doc);
 }
 
+// A result is no longer than what this job may write, with every byte a control character (six
+// bytes of JSON), and the rest: the front's memory is not the service's to fill.
+static void take_final(struct talk *t, const struct frame *f)
+{
+    const int64_t *limits = t->job->limits.value;
+    size_t most = ((size_t)limits[LIMIT_STDOUT] + (size_t)limits[LIMIT_STDERR]) * 1024 * 6 +
+                  RESULT_AND_REST_BYTES;
+    bool good = f->length <= most && buf_add(&t->s->final, f->payload, f->length) == 0;
+    finish(t, good ? SESSION_FINAL : SESSION_LOST);
+}
+
 static void take_frame(struct talk *t, const struct frame *f)
 {
     switch (f->type) {
@@ -151,8 +168,7 @@ static void take_frame(struct talk *t, const struct frame *f)
         outdir_write(t->s->artifacts, f->payload, f->length);
         break;
     case FRAME_FINAL:
-        buf_add(&t->s->final, f->payload, f->length);
-        finish(t, t->s->final.error ? SESSION_LOST : SESSION_FINAL);
+        take_final(t, f);
         break;
     default:
         finish(t, SESSION_LOST);
@@ -255,7 +271,8 @@ static int step(struct talk *t)
 int session_run(struct session *s, const struct run_job *job, enum session_end *ret_end)
 {
     AUTO_FREE char *chunk = malloc(READ_BYTES);
-    struct talk t = {.s = s, .chunk = chunk, .out = OUTBOX_INIT(JOB_MAX_JSON_BYTES + 1024)};
+    struct talk t = {
+        .s = s, .job = &job->job, .chunk = chunk, .out = OUTBOX_INIT(JOB_MAX_JSON_BYTES + 1024)};
     s->final = BUF_INIT(frame_bound(FRAME_TO_FRONT, FRAME_FINAL));
     frame_decoder_init(&t.in, FRAME_TO_FRONT);
     int e = chunk ? send_fds(&t, job) : -ENOMEM;

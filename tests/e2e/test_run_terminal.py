@@ -1,0 +1,161 @@
+"""`isle run` as a person sees it: at a terminal, with Ctrl-C, with streams that are closed, full or left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+import signal
+import subprocess
+import time
+
+import harness
+import pytest
+
+SLOW = harness.SLOW
+pytestmark = pytest.mark.usefixtures("host")
+
+
+class Terminal:
+    """`isle run ARGS` with a terminal as all three streams."""
+
+    def __init__(self, isle: harness.Isle, *args: str) -> None:
+        self.fd, other = pty.openpty()
+        self.process = subprocess.Popen(
+            [str(harness.ISLE), "run", *args],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            env=isle.environ(),
+            cwd="/",
+            start_new_session=True,
+        )
+        os.close(other)
+        self.text = b""
+
+    def read_until(self, mark: bytes, seconds: float = 10) -> None:
+        end = time.monotonic() + seconds * SLOW
+        while mark not in self.text:
+            assert time.monotonic() < end, self.text
+            self.read()
+
+    def read(self) -> bool:
+        try:
+            data = os.read(self.fd, 4096)
+        except OSError:  # EIO: everybody has closed the other end
+            return False
+        self.text += data
+        return bool(data)
+
+    def end(self, seconds: float = 10) -> int:
+        status = self.process.wait(timeout=seconds * SLOW)
+        with contextlib.suppress(OSError):
+            os.set_blocking(self.fd, False)
+            while self.read():
+                pass
+        os.close(self.fd)
+        return status
+
+
+def test_summary_at_a_terminal(isle):
+    t = Terminal(isle, "-l", "python", "-c", "print('text'); return 5")
+    t.read_until(b"isle: ok")
+    assert t.end() == 0
+    lines = t.text.decode().split("\r\n")
+    assert lines[0] == "text" and lines[1] == "5"
+    assert lines[2].startswith("isle: ok (") and "CPU" in lines[2] and "memory" in lines[2]
+
+
+def test_summary_names_the_reason(isle):
+    t = Terminal(isle, "--timeout", "1", "--", "sleep", "30")
+    t.read_until(b"isle: timeout")
+    assert t.end() == 124
+
+
+def test_no_summary_with_json(isle):
+    t = Terminal(isle, "--json", "--", "true")
+    t.read_until(b"}\r\n")
+    assert t.end() == 0
+    assert t.text.count(b"\r\n") == 1 and t.text.startswith(b"{")
+
+
+def test_second_signal_does_not_wait(isle):
+    """A job that ignores TERM has half a second; the second Ctrl-C takes that too."""
+    p = isle.start("run", "-l", "bash", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done")
+    assert p.stdout.readline() == b"begun\n"
+    begin = time.monotonic()
+    p.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    p.send_signal(signal.SIGINT)
+    p.communicate(timeout=10 * SLOW)
+    assert p.returncode == 130
+    assert time.monotonic() - begin < 0.45 * SLOW or SLOW > 1
+
+
+def test_hang_up_ends_the_job(isle):
+    p = isle.start("run", "-l", "bash", "-c", "echo begun; sleep 30")
+    assert p.stdout.readline() == b"begun\n"
+    p.send_signal(signal.SIGHUP)
+    p.communicate(timeout=10 * SLOW)
+    assert p.returncode == 130
+
+
+def test_nohup_is_respected(isle):
+    p = isle.start("run", "-l", "bash", "-c", "echo begun; sleep 1; echo done", prefix=("nohup",))
+    assert p.stdout.readline() == b"begun\n"
+    p.send_signal(signal.SIGHUP)
+    out, _ = p.communicate(timeout=10 * SLOW)
+    assert p.returncode == 0 and out == b"done\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams(isle, tmp_path, closed):
+    """A file opened later must not take the number of a closed stream, and with it the job's output."""
+    source = tmp_path / "source"
+    source.write_text("source")
+    out = tmp_path / "out"
+    code = "cat source; echo text; echo error >&2; echo A > output/a"
+    line = f'exec "$@" {closed}'
+    argv = ["run", "-l", "bash", "--file", str(source), "--artifact", "output/a", "--output-dir", str(out), "-c", code]
+    done = subprocess.run(
+        ["bash", "-c", line, "bash", str(harness.ISLE), *argv],
+        env=isle.environ(),
+        timeout=20 * SLOW,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert source.read_text() == "source" and (out / "output/a").read_text() == "A\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_full_disk_is_told(isle, options):
+    with open("/dev/full", "wb") as full:
+        p = isle.start("run", *options, "--", "echo", "text", stdout=full)
+        _, err = p.communicate(timeout=20 * SLOW)
+    assert p.returncode == 125
+    assert b"No space left on device" in err and err.startswith(b"isle")
+
+
+def test_reader_that_left_is_no_news(isle):
+    p = isle.start("run", "--", "yes")
+    p.stdout.read(10)
+    p.stdout.close()
+    assert p.stderr.read() == b""
+    assert p.wait(timeout=10 * SLOW) == 130
+
+
+def test_slow_reader_gets_everything(isle):
+    p = isle.start("run", "--max-stdout-kb", "2048", "--", "head", "-c", "2000000", "/dev/zero")
+    time.sleep(0.5 * SLOW)  # the pipe is full by now, and the job waits
+    out, _ = p.communicate(timeout=20 * SLOW)
+    assert p.returncode == 0 and out == bytes(2000000)
+
+
+def test_slow_reader_does_not_hold_up_ctrl_c(isle):
+    p = isle.start("run", "--", "yes")
+    time.sleep(0.5 * SLOW)
+    begin = time.monotonic()
+    p.send_signal(signal.SIGINT)
+    assert p.wait(timeout=10 * SLOW) == 130
+    assert time.monotonic() - begin < 3 * SLOW
