@@ -224,6 +224,7 @@ class Isle:
 
     data: pathlib.Path
     env: dict[str, str] = dataclasses.field(default_factory=dict)
+    program: pathlib.Path = ISLE
 
     def environ(self, extra: dict[str, str] | None = None) -> dict[str, str]:
         base = {
@@ -257,7 +258,7 @@ class Isle:
     ) -> subprocess.Popen:
         """`PREFIX isle ARGS` in its own session; the caller waits."""
         return subprocess.Popen(
-            [*prefix, str(ISLE), *map(os.fspath, args)],
+            [*prefix, str(self.program), *map(os.fspath, args)],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -647,7 +648,7 @@ class Host:
             gone("groups left", left_groups)
         gone("files left in the data folder", lambda: left_folders(self.isle.data))
         gone("mounts differ", lambda: _mounts_differ(self.before))
-        gone("net namespaces left", lambda: _netns_left(self.netns))
+        gone("net namespaces left", Persisting(lambda: list(_netns_left(self.netns))))
         gone(
             "keys left",
             lambda: (
