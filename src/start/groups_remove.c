@@ -102,7 +102,7 @@ int groups_remove(const struct groups *g, uint32_t k)
         if (!unlinkat(g->root, path, AT_REMOVEDIR) || errno == ENOENT) {
             continue;
         }
-        strcpy(path + at, "/service");
+        snprintf(path + at, sizeof path - (size_t)at, "/service");
         unlinkat(g->root, path, AT_REMOVEDIR);
         AUTO_CLOSE int parent = open_instances(g, i);
         int e = parent < 0 ? 0 : remove_tree(parent, name);
