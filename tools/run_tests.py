@@ -12,6 +12,7 @@ import concurrent.futures
 import dataclasses
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import time
@@ -117,6 +118,8 @@ class Part:
             if case.find("failure") is not None or case.find("error") is not None:
                 count.failed += 1
                 count.notes.append(f"failed: {name}")
+                said = "\n".join(case.findtext(kind) or "" for kind in ("system-out", "system-err"))
+                count.notes += [f"    {line}" for line in said.splitlines() if re.search(r"\b(ERROR|FAIL)", line)][:8]
             elif skipped is not None:
                 reason = skipped.get("message") or ""
                 if CI and not reason.startswith(LONG_REASON):

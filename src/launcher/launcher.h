@@ -148,7 +148,8 @@ int begin_check(const struct launcher *l, const struct plan_request *q);
 void ahead_init(struct launcher *l);
 // Fills tasks, v2, net and the box's group. False: nothing is ready.
 bool ahead_take(struct launcher *l, struct launch *c);
-// When a launch is over: maker and launcher would wait for each other's locks (cgroup_mutex) before.
+// When a launch is over: maker and launcher would wait for each other's locks (cgroup_mutex)
+// before.
 void ahead_refill(struct launcher *l);
 void ahead_done(struct launcher *l);
 
