@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MAX_FILE_LINES = 620
+# Files are about 600 lines at most; what is past this has surely more than one idea in it.
+MAX_FILE_LINES = 720
 
 # What to use instead is part of the message.
 BANNED = {
