@@ -220,7 +220,6 @@ void runner_expect_parked(struct runner *r, uint32_t tag)
     r->ahead.next = r->calls;
     r->calls = &r->ahead;
     r->expected = true;
-    r->last_tag = tag;
 }
 
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx)

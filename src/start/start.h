@@ -56,8 +56,8 @@ enum start_mark {
     START_N_MARKS,
 };
 
-// Of the PLAN_PREPARE that is sent before the service drops.
-enum { START_AHEAD_TAG = 1 };
+// Of the PLAN_PREPARE that is sent before the service drops; nobody counts up to it.
+#define START_AHEAD_TAG UINT32_MAX
 
 // What the service has after its drop.
 struct seat {
