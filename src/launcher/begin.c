@@ -201,7 +201,7 @@ int step_order(struct launch *c)
     b->r.rung = c->q.rung;
     b->uid = c->q.uid;
     b->started = true;
-    box_begin_execution(c->l, b, c->q.limits.cpu_ns);
+    b->cpu_budget_ns = c->q.limits.cpu_ns; // counted from EXECUTED on
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 #include <poll.h>
@@ -284,7 +285,9 @@ static void serve_boxes(struct launcher *l, const struct watch *w)
             box_oom_event(b);
         }
         if (p[3].revents) {
+            inject_begin(PLAN_STEP_end);
             box_end(l, b);
+            inject_end();
         }
     }
 }
@@ -319,6 +322,7 @@ int main(void)
 {
     static struct launcher l;
     l.maker = -1;
+    inject_init();
     plain_process();
     take_seat(&l);
     stock_init(&l);

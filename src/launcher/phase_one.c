@@ -36,7 +36,9 @@ _Noreturn void child_pid1(struct launch *c)
 {
     uint32_t step = 0;
     int e = steps_run(c, PLAN_PHASE_ONE, PLAN_IN_PID1, &step);
-    child_fail(CHILD_REPORT, step, e); // success does not come back from shim_exec
+    // until descriptors are in their places, that place is the service's socket
+    int report = step == PLAN_STEP_pid1_descriptors ? c->child_report : CHILD_REPORT;
+    child_fail(report, step, e); // success does not come back from shim_exec
 }
 
 _Noreturn void child_pid2(struct launch *c)

@@ -2,6 +2,7 @@
 // sandbox's own life (PARKED, EXECUTED, END).
 #include "base/fd.h"
 #include "base/msg.h"
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 #include <poll.h>
@@ -17,6 +18,7 @@ struct answer {
 
 void request_answer(struct launcher *l, const struct plan_record *r, const int *fds, int n)
 {
+    inject_end(); // a service that cannot be told is the end of everything: not what is tested
     int e = msg_send(SEAT_SERVICE, r, sizeof *r, fds, n, MSG_DONTWAIT);
     if (e == -EAGAIN || e == -ENOBUFS) {
         struct pollfd p = {.fd = SEAT_SERVICE, .events = POLLOUT};
@@ -41,16 +43,23 @@ static void prepare(struct launcher *l, const struct plan_request *q, int *fds, 
 static void fail_box(struct launcher *l, struct box *b, const struct plan_record *r)
 {
     b->r.tag = r->tag;
-    b->r.error = r->error;
-    b->r.step = r->step;
+    if (!b->r.error) { // the first cause stays
+        b->r.error = r->error;
+        b->r.step = r->step;
+    }
     box_kill(l, b);
 }
 
 static void start(struct launcher *l, const struct plan_request *q, int *fds, struct answer *a)
 {
     struct box *b = box_find(l, q->id);
-    if (b && (b->started || b->r.error)) {
+    if (b && b->started) {
         a->r.error = EBUSY; // and that one goes on
+        return;
+    }
+    if (b && b->r.error) {
+        b->r.tag = q->tag; // it failed while it was parked: its END is on the way
+        a->silent = true;
         return;
     }
     a->r.op = PLAN_END;
@@ -66,7 +75,6 @@ static void start(struct launcher *l, const struct plan_request *q, int *fds, st
     if (a->r.error) {
         fail_box(l, b, &a->r);
     } else {
-        b->cpu_budget_ns = q->limits.cpu_ns;
         begin_start(l, b, q, fds);
     }
 }
@@ -171,7 +179,7 @@ static void refuse(struct launcher *l, const struct plan_request *q, int error, 
     struct box *b = q->op == PLAN_START ? box_find(l, q->id) : NULL;
     a->r.error = -error;
     a->r.step = PLAN_STEP_check;
-    if (b && !b->started && !b->r.error) {
+    if (b && !b->started) {
         a->silent = true;
         fail_box(l, b, &a->r);
     } else if (q->op == PLAN_START && !b) {
@@ -195,6 +203,9 @@ bool request_serve(struct launcher *l)
     }
     if (n != sizeof q) { // not of this build: nothing in it means anything
         q = (struct plan_request){0};
+    }
+    if (inject_request(l, &q)) {
+        return true;
     }
     const char *field;
     struct answer a = {.r = {.op = q.op, .id = q.id, .tag = q.tag, .status = -1}, .fd = -1};

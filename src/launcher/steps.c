@@ -1,3 +1,4 @@
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 // name, where, phase and reason: plan/steps.h. Here each gets its function, in the same order.
@@ -17,7 +18,9 @@ int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, ui
         if (steps[i].phase != phase || steps[i].where != where) {
             continue;
         }
+        inject_begin(i);
         int e = steps[i].run(c);
+        inject_end();
         if (e) {
             *ret_step = i;
             return e;

@@ -28,6 +28,7 @@ void check_border(struct client *c);
 void check_parked(struct client *c);
 void check_stock(struct client *c);
 void check_speed(struct client *c);
+void check_inject(struct client *c);
 // check_kills.c: the service's side, and the front's side of one round.
 void serve_soak(struct client *c);
 bool kill_and_look(struct front *f, int round, const char *data);

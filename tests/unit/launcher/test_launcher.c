@@ -89,7 +89,7 @@ static const struct {
     {"exits", check_exits},     {"execution", check_execution}, {"limits", check_limits},
     {"signals", check_signals}, {"view", check_view},           {"policy", check_policy},
     {"border", check_border},   {"parked", check_parked},       {"stock", check_stock},
-    {"speed", check_speed},
+    {"speed", check_speed},     {"inject", check_inject},
 };
 
 // The sandbox that the start has asked for ahead: the tests count from an empty launcher.
@@ -125,7 +125,7 @@ static int service_main(int argc, char **argv)
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
-        bool wanted = argc < 2 && groups[i].run != check_speed;
+        bool wanted = argc < 2 && groups[i].run != check_speed && groups[i].run != check_inject;
         for (int k = 1; k < argc; k++) {
             wanted |= !strcmp(argv[k], groups[i].name);
         }
