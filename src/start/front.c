@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -36,7 +37,8 @@ int front_check(struct start *s)
     if (sigaction(SIGCHLD, &plain, NULL) || sigaction(SIGPIPE, &ignored, NULL)) {
         return start_fail(s, -errno, "signals");
     }
-    return 0;
+    // a launcher whose service is gone is ours to wait for: pid 1 of a container may reap nobody
+    return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) ? start_fail(s, -errno, "subreaper") : 0;
 }
 
 int front_groups(struct start *s)
@@ -156,6 +158,7 @@ static int front_note(struct start *s, enum start_note_what want)
         s->error->text[sizeof s->error->text - 1] = '\0';
         return note.error < 0 ? note.error : -EPROTO;
     }
+    s->launcher = note.launcher;
     return note.what == want ? 0 : start_fail(s, -EPROTO, "note of the service");
 }
 
@@ -179,9 +182,17 @@ int front_maps(struct start *s)
     return 0;
 }
 
-int front_serving(struct start *s) { return front_note(s, START_NOTE_SERVING); }
+int front_serving(struct start *s)
+{
+    int e = front_note(s, START_NOTE_SERVING);
+    if (e) {
+        return e;
+    }
+    s->launcher_pidfd = sys_pidfd_open(s->launcher);
+    return s->launcher_pidfd < 0 ? start_fail(s, s->launcher_pidfd, "isle-launcher is gone") : 0;
+}
 
-// Waits for the child; kills it after limit_ms. Its status.
+// Waits for a child; kills it after limit_ms. Its status, 0 if somebody else has waited for it.
 static int reap(pid_t pid, int pidfd, int limit_ms)
 {
     struct pollfd p = {pidfd, POLLIN, 0};
@@ -209,6 +220,7 @@ static void front_undo(struct start *s)
         reap(s->pid, s->pidfd, 0);
     }
     s->pidfd = fd_close(s->pidfd);
+    s->launcher_pidfd = fd_close(s->launcher_pidfd);
     for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
@@ -243,6 +255,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                       .front = -1,
                       .pid = -1,
                       .pidfd = -1,
+                      .launcher_pidfd = -1,
                       .error = ret_error};
     for (unsigned i = 0; i < START_N_FDS; i++) {
         s.fd[i] = -1;
@@ -258,6 +271,8 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
         *ret = (struct front){.service = s.front,
                               .pid = s.pid,
                               .pidfd = s.pidfd,
+                              .launcher = s.launcher,
+                              .launcher_pidfd = s.launcher_pidfd,
                               .instance = s.instance,
                               .mark = s.mark,
                               .groups = groups,
@@ -274,6 +289,8 @@ int start_finish(struct front *f, int *ret_status, struct start_error *ret_error
     f->service = fd_close(f->service); // a service that still runs a job cancels it
     *ret_status = reap(f->pid, f->pidfd, START_END_MS);
     f->pidfd = fd_close(f->pidfd);
+    reap(f->launcher, f->launcher_pidfd, LOCK_LIMIT_MS);
+    f->launcher_pidfd = fd_close(f->launcher_pidfd);
     AUTO_CLOSE int run_dir = open(f->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     f->groups->root = root;

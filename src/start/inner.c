@@ -107,7 +107,7 @@ int inner_shed(struct start *s)
 
 int inner_serving(struct start *s)
 {
-    struct start_note note = {.what = START_NOTE_SERVING};
+    struct start_note note = {.what = START_NOTE_SERVING, .launcher = s->seat->launcher_pid};
     if (send(INNER_FRONT, &note, sizeof note, MSG_NOSIGNAL) != sizeof note) {
         return start_fail(s, -errno, "the front is gone");
     }

@@ -39,7 +39,8 @@ enum { START_MAGIC = 0x534c4531 };
 enum start_note_what { START_NOTE_MAPS = 1, START_NOTE_SERVING, START_NOTE_FAILED };
 struct start_note {
     uint32_t what;
-    int32_t error; // FAILED: negative errno
+    int32_t error;    // FAILED: negative errno
+    int32_t launcher; // SERVING: its pid
     struct start_error text;
 };
 
@@ -52,8 +53,10 @@ struct start {
     uint64_t mark;
     int run_dir, data_dir; // folders
     int front;             // the front's end of the socket
-    pid_t pid;
+    pid_t pid;             // the child, later the service
     int pidfd;
+    pid_t launcher;
+    int launcher_pidfd;
     // child and new image; [n] is start_fds INNER_RECORD + n
     int fd[START_N_FDS];
     // new image

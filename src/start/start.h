@@ -37,6 +37,8 @@ struct front {
     int service; // STREAM socket to the service
     pid_t pid;   // of the service
     int pidfd;
+    pid_t launcher;
+    int launcher_pidfd;
     uint32_t instance;
     uint64_t mark;         // of this start, in the lock file: tells it from the number's next owner
     struct groups *groups; // where control groups are mounted; start_finish() frees it
@@ -78,7 +80,8 @@ struct seat {
 // -errno with *ret_error. `argv` (NULL-terminated) is what the re-executed image gets after its
 // argv[0] (see start_is_inner()); `env` its whole environment: settings only, never the caller's
 // own. Returns when the service serves (or could not: then nothing of the instance is left). The
-// caller is single-threaded; SIGPIPE is ignored and SIGCHLD at its default from here on. The
+// caller is single-threaded; SIGPIPE is ignored, SIGCHLD at its default, and the caller a child
+// subreaper (prctl(2)) from here on: a launcher that outlives its service becomes its child. The
 // service has a session of its own, /dev/null as 0 and 1, and the front's stderr for writing only.
 int start_front(const struct start_config *c, char *const *argv, char *const *env,
                 struct front *ret, struct start_error *ret_error);
