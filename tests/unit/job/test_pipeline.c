@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#define AHEAD_TAG UINT32_MAX
+
 struct bench {
     struct fake fake;
     struct pipeline *pipeline;
@@ -366,16 +368,17 @@ static void a_sandbox_that_waits_is_used(void **state)
     struct bench b;
     int fds[PLAN_N_START_FDS];
     begin(&b, "");
-    runner_expect_parked(b.fake.runner, 1);
+    runner_expect_parked(b.fake.runner, AHEAD_TAG);
     for (int i = 0; i < 5; i++) {
         loop_step(b.fake.loop, 10);
     }
     assert_true(fake_hears_nothing(&b.fake)); // it is being made: START waits for its number
-    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = 1, .id = 5}, -1);
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = AHEAD_TAG, .id = 5}, -1);
     struct plan_request q = started(&b, fds);
     assert_int_equal(q.id, 5);
-    assert_int_not_equal(q.tag, 1);
-    fake_say(&b.fake, (struct plan_record){.op = PLAN_PARKED, .tag = 1, .id = 5}, -1); // late
+    assert_int_not_equal(q.tag, AHEAD_TAG);
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PARKED, .tag = AHEAD_TAG, .id = 5},
+             -1); // late
     say_executed(&b, q.tag);
     say_end(&b, q.tag, 0, 0);
     step_until_done(&b);
@@ -388,14 +391,14 @@ static void without_one_it_is_made_whole(void **state)
 {
     (void)state;
     const struct plan_record answers[] = {
-        {.op = PLAN_PREPARE, .tag = 1, .error = ENOMEM},
-        {.op = PLAN_END, .tag = 1, .id = 5, .status = -1, .error = ECHILD},
+        {.op = PLAN_PREPARE, .tag = AHEAD_TAG, .error = ENOMEM},
+        {.op = PLAN_END, .tag = AHEAD_TAG, .id = 5, .status = -1, .error = ECHILD},
     };
     for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
         struct bench b;
         int fds[PLAN_N_START_FDS];
         begin(&b, "");
-        runner_expect_parked(b.fake.runner, 1);
+        runner_expect_parked(b.fake.runner, AHEAD_TAG);
         loop_step(b.fake.loop, 10);
         fake_say(&b.fake, answers[i], -1);
         struct plan_request q = started(&b, fds);
@@ -410,12 +413,12 @@ static void a_cancel_while_it_waits_for_one(void **state)
     (void)state;
     struct bench b;
     begin(&b, "");
-    runner_expect_parked(b.fake.runner, 1);
+    runner_expect_parked(b.fake.runner, AHEAD_TAG);
     for (int i = 0; i < 5; i++) {
         loop_step(b.fake.loop, 10);
     }
     pipeline_cancel(b.pipeline);
-    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = 1, .id = 5}, -1);
+    fake_say(&b.fake, (struct plan_record){.op = PLAN_PREPARE, .tag = AHEAD_TAG, .id = 5}, -1);
     step_until_done(&b);
     assert_int_equal(b.seen.reason, REASON_CANCELLED);
     assert_true(fake_hears_nothing(&b.fake));
@@ -428,7 +431,7 @@ static void the_launchers_death_while_it_waits_for_one(void **state)
     (void)state;
     struct bench b;
     begin(&b, "");
-    runner_expect_parked(b.fake.runner, 1);
+    runner_expect_parked(b.fake.runner, AHEAD_TAG);
     for (int i = 0; i < 5; i++) {
         loop_step(b.fake.loop, 10);
     }
