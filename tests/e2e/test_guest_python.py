@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import textwrap
@@ -189,6 +191,19 @@ def test_return_changes_nothing_else(run, tmp_path):
     assert returning.out == plain.out and returning.err == plain.err
     awaiting = run(EVERY_WAY_TO_BIND + "import asyncio\nawait asyncio.sleep(0)\nreturn 1\n")
     assert awaiting.value == 1 and awaiting.out == plain.out, awaiting.describe()
+
+
+def test_return_compiles_to_the_same(run):
+    """Half the standard library, each file with a return at its end."""
+    library = guest_driver.ROOT / "usr/lib/python3.13"
+    files = [f"/{path.relative_to(guest_driver.ROOT)}" for path in sorted(library.glob("*.py")) if path.stem != "this"]
+    folder = os.path.dirname(guest_driver.wrapper("python"))
+    shutil.copy(os.path.join(os.path.dirname(__file__), "guest_compare.py"), folder)
+    done = subprocess.run(
+        [*guest_driver.interpreter("python"), f"{folder}/guest_compare.py", folder, *files],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0) and len(files) > 100
 
 
 @pytest.mark.parametrize(
