@@ -74,10 +74,9 @@ static int build_env(struct runtime_start *s, const struct job *j, const char *t
         s->own_env[n++] = put(s, used, cpu_env[i], cpus);
     }
     s->own_env[n++] = put(s, used, "TZ", tz ? tz : "UTC");
-    if (j->kind == JOB_COMMAND) {
-        // what a command printed before it was ended is worth more than its speed
-        s->own_env[n++] = "PYTHONUNBUFFERED=1";
-    }
+    // what a program printed before it was ended is worth more than its speed; for snippets too,
+    // whose spawned workers and children get no flags of ours
+    s->own_env[n++] = "PYTHONUNBUFFERED=1";
     for (size_t i = 0; i < n; i++) {
         if (!s->own_env[i]) {
             return -E2BIG;
