@@ -83,19 +83,21 @@ static void make_one(const struct launcher *l, int sock, uint32_t serial)
 
 static _Noreturn void maker(struct launcher *l, int sock)
 {
+    enum { SOCK = SEAT_SERVICE, PROC = SEAT_SHIM };
     struct pollfd p = {.fd = l->self_pidfd, .events = POLLIN};
     char wanted;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "isle-maker");
-    if (poll(&p, 1, 0) != 0) {
+    // Nobody must wait for an end of file that we delay: of the launcher's descriptors it keeps the
+    // groups, /proc, and the lock, for a free lock says that nobody makes groups any more.
+    if (poll(&p, 1, 0) != 0 || dup3(sock, SOCK, O_CLOEXEC) < 0 ||
+        dup3(l->proc, PROC, O_CLOEXEC) < 0 || sys_close_from(SEAT_FD_END)) {
         _exit(1);
     }
-    // The service must not wait for an end of file that we delay. The lock stays open: a free one
-    // says that nobody makes groups any more.
-    close(SEAT_SERVICE);
     close(SEAT_SERVICE_PIDFD);
-    for (uint32_t serial = 1; msg_recv(sock, &wanted, 1, NULL, 0, NULL, 0) == 1; serial++) {
-        make_one(l, sock, serial);
+    l->proc = PROC;
+    for (uint32_t serial = 1; msg_recv(SOCK, &wanted, 1, NULL, 0, NULL, 0) == 1; serial++) {
+        make_one(l, SOCK, serial);
     }
     _exit(0);
 }
@@ -112,10 +114,9 @@ static void want(struct launcher *l, int count)
     }
 }
 
-void ahead_init(struct launcher *l)
+static void start_maker(struct launcher *l)
 {
     int pair[2];
-    l->maker = -1;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
         return; // it only is slower then
     }
@@ -128,7 +129,6 @@ void ahead_init(struct launcher *l)
     if (l->maker_pid < 0) {
         l->maker = fd_close(l->maker);
     }
-    want(l, 1);
 }
 
 bool ahead_take(struct launcher *l, struct launch *c)
@@ -158,9 +158,13 @@ bool ahead_take(struct launcher *l, struct launch *c)
 
 void ahead_refill(struct launcher *l)
 {
-    if (l->last_id > 1) { // for the only job of a short life there is no next one to prepare
-        want(l, AHEAD);
+    if (l->last_id < 2) { // for the only job of a short life there is no next one to prepare
+        return;
     }
+    if (!l->maker_pid) {
+        start_maker(l);
+    }
+    want(l, AHEAD);
 }
 
 void ahead_done(struct launcher *l)

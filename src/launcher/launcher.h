@@ -145,7 +145,6 @@ void begin_start(struct launcher *l, struct box *box, const struct plan_request 
 int begin_check(const struct launcher *l, const struct plan_request *q);
 
 // ahead.c
-void ahead_init(struct launcher *l);
 // Fills tasks, v2, net and the box's group. False: nothing is ready.
 bool ahead_take(struct launcher *l, struct launch *c);
 // When a launch is over: maker and launcher would wait for each other's locks (cgroup_mutex)

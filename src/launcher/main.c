@@ -339,6 +339,5 @@ int main(void)
     must("test filter", rung_refuse(l.config.test_refuse_rungs));
     find_abilities(&l);
     say_ready(&l);
-    ahead_init(&l);
     loop(&l);
 }
