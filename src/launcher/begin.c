@@ -64,7 +64,7 @@ int step_clone(struct launch *c)
 {
     int pidfd = -1;
     const uint64_t net = c->net < 0 ? CLONE_NEWNET : 0; // else step network enters the ready one
-    const uint64_t namespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | net;
+    const uint64_t namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
     struct clone_args a = {
         .flags = namespaces | CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
         .pidfd = (uintptr_t)&pidfd,

@@ -55,6 +55,7 @@ struct launcher {
     struct seat_config config;
     struct cgroup_tree groups;
     int self_pidfd, proc, ws, cache; // cache -1: no package sets here
+    int template;                    // the mount namespace that sandboxes begin in
     uint64_t ws_mount, cache_mount;  // mount ids
     uint32_t cache_uid;
     int landlock_abi;
@@ -96,13 +97,14 @@ enum child_fd {
     CHILD_PIDFD, // of the launcher
     CHILD_TASKS,
     CHILD_NET = CHILD_TASKS + SEAT_N_V1,
-    CHILD_PROC, // detached, read-write
+    CHILD_TEMPLATE,
+    CHILD_PROC,     // attached nowhere, read-write
+    CHILD_PROC_JOB, // the one that pid 2 attaches
     CHILD_LANDLOCK,
     CHILD_END,
 };
 
-#define LAUNCHER_JAIL "/jail" // the template, in the launcher's tree
-#define LAUNCHER_MASK "/mask" // what covers files of /proc
+#define TEMPLATE_MASK "tmp/" // below it lies what covers files of /proc
 
 void launcher_mark(const struct launch *c, enum plan_mark mark);
 
@@ -110,8 +112,9 @@ void launcher_mark(const struct launch *c, enum plan_mark mark);
 // 0, or -errno with what failed.
 int template_build(const struct seat_config *config, const char **ret_what);
 
-// The launcher's own root is read-only but for moments.
-int template_lock(bool locked);
+// The mount namespace whose whole content is the template. Descriptor or -errno. proc: the
+// launcher's.
+int template_namespace(int proc);
 
 // steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
 int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);

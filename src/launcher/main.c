@@ -172,6 +172,7 @@ static void open_roots(struct launcher *l)
         fail(what, e);
     }
     must_call("/proc", l->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    must("template", l->template = template_namespace(l->proc));
     must("/ws", l->ws = open_folder("/ws", &l->ws_mount, &uid));
     must("/cache", l->cache = open_folder("/cache", &l->cache_mount, &l->cache_uid));
     AUTO_CLOSE int root = open_folder("/", &own, &uid);

@@ -57,6 +57,7 @@ int step_pid1_descriptors(struct launch *c)
                                            c->l->self_pidfd};
     memcpy(&want[CHILD_TASKS - CHILD_REPORT], c->tasks, sizeof c->tasks);
     want[CHILD_NET - CHILD_REPORT] = c->net;
+    want[CHILD_TEMPLATE - CHILD_REPORT] = c->l->template;
     // in two moves: sources and targets overlap
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         want[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
@@ -102,6 +103,35 @@ int step_cgroup_namespace(struct launch *c)
 {
     (void)c;
     return unshare(CLONE_NEWCGROUP) ? -errno : 0;
+}
+
+// Moves what a child keeps to its place, where it may stand already: dup3() refuses that.
+static int place(int *fd, int to)
+{
+    if (*fd == to) {
+        fd_take(fd);
+        return 0;
+    }
+    return dup3(*fd, to, O_CLOEXEC) < 0 ? -errno : 0;
+}
+
+int step_proc(struct launch *c)
+{
+    (void)c;
+    // One stays read-write and attached nowhere: for id maps and namespace limits later. The other
+    // is the job's, read-only. (A clone would be EINVAL before Linux 6.15.)
+    AUTO_CLOSE int own = proc_new();
+    int e = own < 0 ? own : place(&own, CHILD_PROC);
+    AUTO_CLOSE int jobs = e ? -1 : proc_new();
+    e = e || jobs >= 0 ? e : jobs;
+    e = e ? e : mount_set(jobs, MOUNT_ATTR_RDONLY, 0, 0);
+    return e ? e : place(&jobs, CHILD_PROC_JOB);
+}
+
+int step_root(struct launch *c)
+{
+    (void)c;
+    return setns(CHILD_TEMPLATE, CLONE_NEWNS) ? -errno : 0; // root and working folder with it
 }
 
 int step_network(struct launch *c)
@@ -168,12 +198,15 @@ static int mount_tmpfs(const char *path, const char *options)
     return mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, options) ? -errno : 0;
 }
 
+int step_mounts(struct launch *c)
+{
+    (void)c;
+    return unshare(CLONE_NEWNS) ? -errno : 0;
+}
+
 int step_mount_tmp(struct launch *c)
 {
     (void)c;
-    if (chdir(LAUNCHER_JAIL)) { // our copy of the template
-        return -errno;
-    }
     return mount_tmpfs("tmp", "size=1m,nr_inodes=64,mode=1777"); // its real size comes with the job
 }
 
@@ -183,32 +216,12 @@ int step_mount_shm(struct launch *c)
     return mount_tmpfs("dev/shm", "size=64m,nr_inodes=4096,mode=1777");
 }
 
-// Moves a descriptor into its fixed place, where it may stand already: dup3() refuses that.
-static int place(int *fd, int to)
-{
-    if (*fd == to) {
-        fd_take(fd);
-        return 0;
-    }
-    return dup3(*fd, to, O_CLOEXEC) < 0 ? -errno : 0;
-}
-
 int step_mount_proc(struct launch *c)
 {
     (void)c;
-    // The original stays read-write and detached: for id maps and namespace limits later. The job
-    // sees a read-only clone.
-    AUTO_CLOSE int proc = proc_new();
-    if (proc < 0) {
-        return proc;
-    }
-    AUTO_CLOSE int clone = mount_clone(proc, "", AT_EMPTY_PATH);
-    if (clone == -EINVAL) { // before Linux 6.15 what is attached nowhere cannot be cloned
-        clone = proc_new();
-    }
-    int e = clone < 0 ? clone : mount_set(clone, MOUNT_ATTR_RDONLY, 0, 0);
-    e = e ? e : mount_attach(clone, AT_FDCWD, "proc");
-    return e ? e : place(&proc, CHILD_PROC);
+    int e = mount_attach(CHILD_PROC_JOB, AT_FDCWD, "proc");
+    close(CHILD_PROC_JOB);
+    return e;
 }
 
 int step_mask_proc(struct launch *c)
@@ -219,24 +232,18 @@ int step_mask_proc(struct launch *c)
         // Both ends are ours and nobody else is here yet: the plain call by path is safe, and
         // cheaper than two by descriptor.
         snprintf(path, sizeof path, "proc/%s", proc_masks[i].path);
-        if (mount(proc_masks[i].is_folder ? LAUNCHER_MASK "/folder" : LAUNCHER_MASK "/empty", path,
+        if (mount(proc_masks[i].is_folder ? TEMPLATE_MASK "folder" : TEMPLATE_MASK "empty", path,
                   NULL, MS_BIND, NULL) &&
             errno != ENOENT) {
             return -errno;
         }
     }
     // the same for all jobs of a host otherwise
-    if (mount(LAUNCHER_MASK "/boot_id", "proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) &&
+    if (mount(TEMPLATE_MASK "boot_id", "proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) &&
         errno != ENOENT) {
         return -errno;
     }
     return 0;
-}
-
-int step_pivot_root(struct launch *c)
-{
-    (void)c;
-    return mount_pivot();
 }
 
 int step_loopback(struct launch *c)

@@ -80,13 +80,10 @@ static int tmpfs_mount(struct launcher *l, const struct plan_request *q)
     }
     // before Linux 6.15 only an attached mount can be cloned
     tmpfs_path(path, q->workspace_no);
-    int e = template_lock(false);
-    if (!e && mkdir(path, 0700) && errno != EEXIST) {
-        e = -errno;
+    if (mkdir(path, 0700) && errno != EEXIST) {
+        return -errno;
     }
-    int locked = template_lock(true);
-    e = e ? e : locked;
-    e = e ? e : mount_attach(t->fd, AT_FDCWD, path);
+    int e = mount_attach(t->fd, AT_FDCWD, path);
     if (e) {
         return e;
     }
@@ -126,7 +123,8 @@ int stock_tmpfs_drop(struct launcher *l, uint32_t number)
     }
     if (t->attached) {
         tmpfs_path(path, number);
-        umount2(path, MNT_DETACH); // its folder stays, for the number's next owner
+        umount2(path, MNT_DETACH);
+        rmdir(path);
     }
     t->fd = fd_close(t->fd);
     return 0;

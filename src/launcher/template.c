@@ -20,8 +20,7 @@ static const struct {
     const char *path;
     mode_t mode;
 } folders[] = {
-    {"new/proc", 0755}, {"new/ws", 0700},          {"new/cache", 0700}, {"new/t", 0700},
-    {"new/mask", 0755}, {"new/mask/folder", 0555}, {"new/jail", 0755},
+    {"new/proc", 0755}, {"new/ws", 0700}, {"new/cache", 0700}, {"new/t", 0700}, {"new/jail", 0755},
 };
 
 static const struct {
@@ -29,10 +28,11 @@ static const struct {
     mode_t mode;
 } jail_folders[] = {
     {"new/jail/usr", 0755},        {"new/jail/etc", 0755},        {"new/jail/dev", 0755},
-    {"new/jail/proc", 0755},       {"new/jail/tmp", 0755},        {"new/jail/workspace", 0755},
-    {"new/jail/packages", 0755},   {"new/jail/packages/0", 0755}, {"new/jail/packages/1", 0755},
-    {"new/jail/packages/2", 0755}, {"new/jail/packages/3", 0755}, {"new/jail/packages/4", 0755},
-    {"new/jail/packages/5", 0755}, {"new/jail/packages/6", 0755}, {"new/jail/packages/7", 0755},
+    {"new/jail/proc", 0755},       {"new/jail/tmp", 0755},        {"new/jail/tmp/folder", 0555},
+    {"new/jail/workspace", 0755},  {"new/jail/packages", 0755},   {"new/jail/packages/0", 0755},
+    {"new/jail/packages/1", 0755}, {"new/jail/packages/2", 0755}, {"new/jail/packages/3", 0755},
+    {"new/jail/packages/4", 0755}, {"new/jail/packages/5", 0755}, {"new/jail/packages/6", 0755},
+    {"new/jail/packages/7", 0755},
 };
 
 static const struct {
@@ -63,8 +63,8 @@ static const struct {
     {"new/jail/etc/hostname", "%s\n"},
     {"new/jail/etc/timezone", "Etc/UTC\n"},
     {"new/jail/etc/profile", "# isle makes the whole environment of a job\n"},
-    {"new/mask/empty", ""},
-    {"new/mask/boot_id", "00000000-0000-4000-8000-000000000000\n"},
+    {"new/jail/tmp/empty", ""},
+    {"new/jail/tmp/boot_id", "00000000-0000-4000-8000-000000000000\n"},
 };
 
 // Of the runtime root, where it has them: files are copied (a mount costs every job), trees bound.
@@ -226,19 +226,24 @@ int template_build(const struct seat_config *config, const char **ret_what)
         return e;
     }
     *ret_what = "pivot_root";
-    e = chdir("new") ? -errno : mount_pivot();
-    if (e) {
-        return e;
-    }
-    *ret_what = "root (read-only)"; // and so is what is bound from it over a job's /proc
-    return template_lock(true);
+    return chdir("new") ? -errno : mount_pivot();
 }
 
-int template_lock(bool locked)
+// A copy of this mount namespace becomes the template and nothing else: what begins in it has no
+// old root to get rid of, which would cost each sandbox a grace period of the kernel.
+int template_namespace(int proc)
 {
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0) {
+    AUTO_CLOSE int own = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (own < 0 || unshare(CLONE_NEWNS) || chdir("/jail")) {
         return -errno;
     }
-    return mount_set(root, locked ? MOUNT_ATTR_RDONLY : 0, locked ? 0 : MOUNT_ATTR_RDONLY, 0);
+    int e = mount_pivot();
+    AUTO_CLOSE int made = e ? -1 : openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (!e && made < 0) {
+        e = -errno;
+    }
+    if (setns(own, CLONE_NEWNS)) { // and back
+        e = -errno;
+    }
+    return e ? e : fd_take(&made);
 }

@@ -21,14 +21,18 @@ enum plan_where {
     X(groups, ONE, LAUNCHER, "limits exist before the first process they are for")                 \
     X(channels, ONE, LAUNCHER, "pid 1 and pid 2 report over sockets made before they are born")    \
     X(clone, ONE, LAUNCHER,                                                                        \
-      "pid, mount, ipc, uts namespaces and the v2 group come with birth: a process that "          \
-      "unshares its pid namespace stays outside it")                                               \
+      "pid, ipc, uts namespaces and the v2 group come with birth: a process that unshares its "    \
+      "pid namespace stays outside it")                                                            \
     X(pid1_descriptors, ONE, PID1,                                                                 \
       "nothing of the launcher stays open in a sandbox: not its sockets, groups, lock")            \
     X(pid1_parent_death, ONE, PID1, "from here on the sandbox cannot outlive its launcher")        \
     X(join_groups, ONE, PID1,                                                                      \
       "while the uid still is the one that opened the files: later it is EACCES")                  \
     X(cgroup_namespace, ONE, PID1, "after joining, so that its root is the job's own group")       \
+    X(proc, ONE, PID1,                                                                             \
+      "in the new pid namespace, but still in the launcher's mounts: only where a full /proc is "  \
+      "to be seen may another be made")                                                            \
+    X(root, ONE, PID1, "into the template: from here on there is no path to the launcher's tree")  \
     X(network, ONE, PID1, "before pid 2 is born, which shares it")                                 \
     X(fork, ONE, PID1, "pid 2 leaves while pid 1 may still give it a privileged start")            \
     X(shim_capabilities, ONE, PID1,                                                                \
@@ -39,11 +43,11 @@ enum plan_where {
     X(shim_exec, ONE, PID1,                                                                        \
       "a sealed program that was never dumpable replaces the launcher's copy")                     \
     X(session, ONE, PID2, "no terminal, no process group, no report pipe of others")               \
+    X(mounts, ONE, PID2, "a copy of the template that is this job's alone")                        \
+    X(mount_proc, ONE, PID2, "read-only for the job")                                              \
+    X(mask_proc, ONE, PID2, "covered before anybody but us can look; by what /tmp covers next")    \
     X(mount_tmp, ONE, PID2, "every mount target exists before anything of a user is mounted")      \
     X(mount_shm, ONE, PID2, "in the sandbox's own memory group, bounded")                          \
-    X(mount_proc, ONE, PID2, "needs the new pid namespace; read-only for the job")                 \
-    X(mask_proc, ONE, PID2, "covered before anybody but us can look")                              \
-    X(pivot_root, ONE, PID2, "the last path of the launcher's tree goes out of reach")             \
     X(loopback, ONE, PID2, "as inner root, which owns the network namespace")                      \
     X(hostname, ONE, PID2, "as inner root, which owns the uts namespace")                          \
     X(oom_score, ONE, PID2, "the kernel kills the job before its shim")                            \
