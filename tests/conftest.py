@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def alone():
     """The canaries have fixed addresses: one test session at a time on a host."""
-    with harness.file_lock(pathlib.Path("/var/tmp/isle-tests.lock")):
+    with harness.only_session("isle-tests"):
         yield
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
-import fcntl
 import json
 import os
 import pathlib
@@ -850,11 +849,16 @@ def kernel_log_lines() -> int | None:
 
 
 @contextlib.contextmanager
-def file_lock(path: pathlib.Path) -> Iterator[None]:
-    """One pytest session at a time: the canaries have fixed addresses."""
-    fd = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+def only_session(name: str) -> Iterator[None]:
+    """One holder of this name on the host at a time; waits. An abstract socket: nothing to leave or to remove."""
+    s = socket.socket(socket.AF_UNIX)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
+        while True:
+            try:
+                s.bind(f"\0{name}")
+                break
+            except OSError:
+                time.sleep(0.5)
         yield
     finally:
-        os.close(fd)
+        s.close()
