@@ -735,12 +735,16 @@ class Canary:
 
     def _plant(self) -> None:
         self.folder.chmod(0o755)
-        (self.folder / "secret.txt").write_text("CANARY-FILE-secret\n")
-        (self.folder / "secret.txt").chmod(0o600)
-        (self.folder / "public.txt").write_text("CANARY-FILE-public\n")
-        (self.folder / "public.txt").chmod(0o644)
-        (self.folder / "overwrite_me").write_text("CANARY-FILE-overwrite\n")
-        (self.folder / "overwrite_me").chmod(0o666)
+        for family, address in (
+            (socket.AF_INET, ("127.0.0.1", 47001)),
+            (socket.AF_INET6, ("::1", 47001)),
+            (socket.AF_UNIX, "\0canary-abstract"),
+            (socket.AF_UNIX, str(self.folder / "canary.sock")),
+        ):
+            self._open(family, address)
+        for name, mode in (("secret.txt", 0o600), ("public.txt", 0o644), ("overwrite_me", 0o666)):
+            (self.folder / name).write_text(f"CANARY-FILE-{name}\n")
+            (self.folder / name).chmod(mode)
         (self.folder / "t3").mkdir()
         (self.folder / "t3/file").write_text("CANARY-FILE-t3\n")
         (self.folder / "target").mkdir()
@@ -748,21 +752,17 @@ class Canary:
         libc = ctypes.CDLL(None, use_errno=True)
         self.shm_id = libc.shmget(self.SHM_KEY, 4096, 0o1600)
         assert self.shm_id >= 0, os.strerror(ctypes.get_errno())
-        for family, address in (
-            (socket.AF_INET, ("127.0.0.1", 47001)),
-            (socket.AF_INET6, ("::1", 47001)),
-            (socket.AF_UNIX, "\0canary-abstract"),
-            (socket.AF_UNIX, str(self.folder / "canary.sock")),
-        ):
-            s = socket.socket(family)
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            s.bind(address)
-            s.listen(16)
-            self.sockets.append(s)
-            threading.Thread(target=self._listen, args=(s, str(address)), daemon=True).start()
         self.state = self._state()
+
+    def _open(self, family: int, address: object) -> None:
+        s = socket.socket(family)
+        self.sockets.append(s)
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        s.bind(address)
+        s.listen(16)
+        threading.Thread(target=self._listen, args=(s, str(address)), daemon=True).start()
 
     def _listen(self, s: socket.socket, name: str) -> None:
         while True:
@@ -809,9 +809,9 @@ class Canary:
             with contextlib.suppress(OSError):
                 s.shutdown(socket.SHUT_RDWR)
             s.close()
-        if self.shm_id >= 0:
+        if self.shm_id >= 0:  # else these are not ours
             ctypes.CDLL(None).shmctl(self.shm_id, 0, None)
-        self.SHM_FILE.unlink(missing_ok=True)
+            self.SHM_FILE.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
