@@ -124,10 +124,11 @@ def check_next_start(run: Run, what: str) -> None:
     for data in run.data:
         assert host.litter(data) == [], (what, before)
     for i in before:
-        if not harness.lock_is_free(str(i.number)):
-            continue  # taken by somebody else meanwhile
         for mount in harness.cgroup_mounts():
-            assert not (mount / "isle" / str(i.number)).exists(), (what, mount, i)
+            group = mount / "isle" / str(i.number)
+            # somebody else may have the number by now
+            gone = host.until(lambda g=group, n=i.number: not g.exists() or not harness.lock_is_free(str(n)), 2)
+            assert gone is not None, (what, group, i)
 
 
 def kill_some(run: Run, what: str) -> None:
