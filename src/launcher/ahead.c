@@ -147,6 +147,14 @@ bool ahead_take(struct launcher *l, struct launch *c)
     if (n != sizeof m || m.error) {
         return false;
     }
+    // an empty group is easily taken for a leftover, by whoever cleans in /sys/fs/cgroup
+    if (m.has_v2 && faccessat(l->groups.v2, m.group, F_OK, AT_SYMLINK_NOFOLLOW)) {
+        for (int i = 0; i < N_FDS; i++) {
+            fd_close(fds[i]);
+        }
+        cgroup_remove(&l->groups, m.group);
+        return false;
+    }
     for (int i = 0; i < SEAT_N_V1; i++) {
         c->tasks[i] = m.has_tasks[i] ? fds[k++] : -1;
     }

@@ -98,10 +98,27 @@ static bool is_populated(const struct groups *g, uint32_t k)
            strstr(text, "populated 1");
 }
 
+// Does somebody live in isle/K/service? Then the empty folders beside it are not leftovers: a living
+// launcher makes groups before it needs them.
+static bool service_lives(const struct groups *g, uint32_t k)
+{
+    char path[GROUPS_PATH_MAX + 32];
+    for (int i = 0; i < GROUPS_N; i++) {
+        snprintf(path, sizeof path, "%s/isle/%u/service", g->path[i], k);
+        if (g->path[i][0] && unlinkat(g->root, path, AT_REMOVEDIR) && errno == EBUSY) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int groups_remove(const struct groups *g, uint32_t k)
 {
     char path[GROUPS_PATH_MAX + 32], name[16];
     int error = 0;
+    if (service_lives(g, k)) {
+        return -EBUSY;
+    }
     snprintf(name, sizeof name, "%u", k);
     // Nothing of a living instance is touched, not even a folder that is empty right now: it is
     // about to be used, be it by an instance whose locks are elsewhere.
@@ -112,13 +129,11 @@ int groups_remove(const struct groups *g, uint32_t k)
         if (!g->path[i][0]) {
             continue;
         }
-        // the common cases first: none, or the two folders of an instance that ended well
-        int at = snprintf(path, sizeof path, "%s/isle/%s", g->path[i], name);
+        // the common cases first: none, or the folder of an instance that ended well
+        snprintf(path, sizeof path, "%s/isle/%s", g->path[i], name);
         if (!unlinkat(g->root, path, AT_REMOVEDIR) || errno == ENOENT) {
             continue;
         }
-        snprintf(path + at, sizeof path - (size_t)at, "/service");
-        unlinkat(g->root, path, AT_REMOVEDIR);
         AUTO_CLOSE int parent = open_instances(g, i);
         int e = parent < 0 ? 0 : remove_tree(parent, name);
         error = e ? e : error;
