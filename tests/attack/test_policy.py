@@ -78,6 +78,20 @@ CONSTANTS = {
     "TIOCSETD": 0x5423,
     "FS_IOC_SETFLAGS": 0x40086602,
     "FS_IOC_FSSETXATTR": 0x401C5820,
+    "PR_SCHED_CORE": 62,
+    "IOC_TYPE": 0xFF00,
+    "XFS_TYPE": 0x5800,
+    "EXT_TYPE": 0x6600,
+    "BTRFS_TYPE": 0x9400,
+    "FS_IOC_FSGETXATTR": 0x801C581F,
+    "FS_IOC_GETFLAGS": 0x80086601,
+    "FS_IOC_FIEMAP": 0xC020660B,
+    "FICLONE": 0x40049409,
+    "FICLONERANGE": 0x4020940D,
+    "FIDEDUPERANGE": 0xC0189436,
+    "MAP_HUGETLB": 0x40000,
+    "MFD_HUGETLB": 4,
+    "SHM_HUGETLB": 0x800,
 }
 # Calls that would spoil the probing itself, or the host's time.
 NOT_PROBED = {"vfork", "rt_sigreturn", "sync"}
