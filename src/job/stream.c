@@ -3,9 +3,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
-
-// More than the largest pipe a job can make of it (1 MB, pipe(7)).
-enum { DRAIN_ROUNDS = 64 };
+#include <sys/ioctl.h>
 
 void stream_close(struct stream *s)
 {
@@ -77,7 +75,14 @@ void stream_hold(struct stream *s, bool hold)
 
 void stream_drain(struct stream *s)
 {
-    for (int i = 0; i < DRAIN_ROUNDS && s->fd >= 0 && take(s); i++) {
+    // What is in the pipe now: a job chooses its size, and with O_DIRECT (pipe(7)) how little each
+    // read gives, down to one byte.
+    int bytes = 0;
+    if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &bytes)) {
+        bytes = 0;
+    }
+    uint64_t until = s->out.total + (uint64_t)bytes;
+    while (s->fd >= 0 && s->out.total < until && take(s)) {
     }
     stream_close(s);
     const char *piece = "";
