@@ -18,7 +18,7 @@ enum {
     FDS_PER_FRAME = 16,
     READ_BYTES = 64 * 1024,
     HIGH_WATER_BYTES = 256 * 1024, // towards a front that does not read: from here on the job waits
-    OUT_BYTES = 160 << 20,         // the largest FINAL, and what waits before it
+    OUT_BYTES = 208 << 20,         // the largest FINAL, and what waits before it
     EXECUTION = 1,
 };
 

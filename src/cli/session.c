@@ -148,8 +148,9 @@ static void begin_artifact(struct talk *t, const struct frame *f)
 static void take_final(struct talk *t, const struct frame *f)
 {
     const int64_t *limits = t->job->limits.value;
-    size_t most = ((size_t)limits[LIMIT_STDOUT] + (size_t)limits[LIMIT_STDERR]) * 1024 * 6 +
-                  RESULT_AND_REST_BYTES;
+    // a command's result is its output once more
+    size_t outputs = 2 * (size_t)limits[LIMIT_STDOUT] + (size_t)limits[LIMIT_STDERR];
+    size_t most = outputs * 1024 * 6 + RESULT_AND_REST_BYTES;
     bool good = f->length <= most && buf_add(&t->s->final, f->payload, f->length) == 0;
     finish(t, good ? SESSION_FINAL : SESSION_LOST);
 }

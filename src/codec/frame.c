@@ -24,9 +24,9 @@ static const struct frame_rule {
     {FRAME_STDERR, FRAME_TO_FRONT, 256 * KIB},
     {FRAME_ARTIFACT, FRAME_TO_FRONT, 64 * KIB},
     {FRAME_ARTIFACT_DATA, FRAME_TO_FRONT, 256 * KIB},
-    // The result (8 MB), both outputs at their largest (8 MB each) with every byte a control
-    // character (six bytes in JSON), and the rest.
-    {FRAME_FINAL, FRAME_TO_FRONT, 112 * MIB},
+    // Both outputs at their largest (8 MB each) with every byte a control character (six bytes in
+    // JSON), the result, which for a command is its output once more, and the rest.
+    {FRAME_FINAL, FRAME_TO_FRONT, 160 * MIB},
     {FRAME_FDS, FRAME_FROM_FRONT, 4},
     {FRAME_JOB, FRAME_FROM_FRONT, 24 * MIB},
     {FRAME_CANCEL, FRAME_FROM_FRONT, 0},
