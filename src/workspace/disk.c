@@ -123,6 +123,20 @@ static bool at_floor(const struct disk *d, const struct space *now)
            (fell > d->max_bytes || d->used_bytes > (uint64_t)SMALL_MB << 20);
 }
 
+// A piece of the walk under way, or of a new one.
+static int walk_more(struct disk *d, const struct space *now)
+{
+    if (!d->walking) {
+        int e = walk_begin(&d->walk, d->root);
+        if (e) {
+            return e;
+        }
+        d->walking = true;
+        d->walk_began_ns = clock_now_ns();
+    }
+    return walk_on(d, now);
+}
+
 int disk_look(struct disk *d)
 {
     struct space now = {0};
@@ -133,18 +147,16 @@ int disk_look(struct disk *d)
     if (at_floor(d, &now)) {
         return DISK_FLOOR;
     }
-    if (!d->walking) {
-        if (!wants_walk(d, &now)) {
-            return DISK_FINE;
-        }
-        e = walk_begin(&d->walk, d->root);
-        if (e) {
-            return e;
-        }
-        d->walking = true;
-        d->walk_began_ns = clock_now_ns();
+    if (!d->walking && !wants_walk(d, &now)) {
+        return DISK_FINE;
     }
-    return walk_on(d, &now);
+    e = walk_more(d, &now);
+    if (e > DISK_FINE && !d->suspected) { // at once: meanwhile it may write on
+        d->suspected = true;
+        e = walk_more(d, &now);
+    }
+    d->suspected = d->suspected && (e > DISK_FINE || d->walking);
+    return e;
 }
 
 int disk_settle(struct disk *d)

@@ -5,8 +5,9 @@
 // Missed between two looks: what one core writes in that time (about 20 MB). Missed by the walk:
 // files that are deleted but still open. They show as a fall of free space that nothing explains;
 // as that may be anybody's, it ends the job only when the host runs short (disk_floor()), and is
-// bounded by RLIMIT_FSIZE times the limit on open files. fallocate(2) is refused by the job's
-// seccomp filter, since it takes gigabytes between two looks.
+// bounded by RLIMIT_FSIZE times the limit on open files. fallocate(2) and the ioctls that do the
+// same are refused by the job's seccomp filter, since they take gigabytes between two looks.
+// Counted twice: what is moved to where the walk has not been yet. So two walks must agree.
 #ifndef ISLE_WORKSPACE_DISK_H
 #define ISLE_WORKSPACE_DISK_H
 
@@ -31,7 +32,7 @@ struct disk {
     uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk
     uint64_t walked_at_ns, walk_pause_ns;
     struct walk walk;
-    bool walking;
+    bool walking, suspected; // suspected: the last whole walk was over, another one must agree
     uint64_t walk_began_ns;
 };
 

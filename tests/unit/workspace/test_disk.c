@@ -4,6 +4,8 @@
 #include "workspace/disk.h"
 #include "workspace/walk.h"
 
+#include <dirent.h>
+
 static void fill(int dir, const char *name, size_t len)
 {
     char *data = malloc(len);
@@ -148,6 +150,45 @@ static void what_was_deleted_does_not_count(void **state)
     disk_end(&d);
 }
 
+// What is moved from where the walk has been to where it has not is counted twice: by one walk.
+static void a_move_in_mid_walk_is_no_use(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    char order[3][8], name[64];
+    int n = 0;
+    for (int i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "d%d", i);
+        assert_int_equal(mkdirat(p->ws, name, 0700), 0);
+    }
+    DIR *listing = fdopendir(openat(p->ws, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (struct dirent *e; n < 3 && (e = readdir(listing));) { // the walk's order, too
+        if (e->d_name[0] == 'd') {
+            snprintf(order[n++], sizeof order[0], "%.7s", e->d_name);
+        }
+    }
+    closedir(listing);
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 100000), 0);
+    char from[16], to[16];
+    snprintf(from, sizeof from, "%s/f", order[0]);
+    snprintf(to, sizeof to, "%s/f", order[2]);
+    fill(p->ws, from, 3 << 20);
+    for (int i = 0; i < 5000; i++) {
+        snprintf(name, sizeof name, "%s/%d", order[1], i);
+        place_write(p->ws, name, "", 0);
+    }
+    usleep(1100000); // then a change is reason enough to walk
+    assert_int_equal(disk_look(&d), DISK_FINE);
+    assert_true(d.walking);
+    assert_int_equal(renameat(p->ws, from, p->ws, to), 0);
+    for (int i = 0; i < 10; i++) {
+        assert_int_equal(disk_look(&d), DISK_FINE);
+    }
+    fill(p->ws, "more", 2 << 20);
+    assert_int_equal(look_until(&d), DISK_OVER);
+    disk_end(&d);
+}
+
 static void the_floor_is_the_smaller_of_two(void **state)
 {
     (void)state;
@@ -165,6 +206,7 @@ int main(void)
         PLACE_TEST(more_than_the_limit_is_seen),
         PLACE_TEST(more_files_than_the_limit_are_seen),
         PLACE_TEST(what_was_deleted_does_not_count),
+        PLACE_TEST(a_move_in_mid_walk_is_no_use),
         PLACE_TEST(the_floor_is_the_smaller_of_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
