@@ -188,11 +188,11 @@ function writeSynchronously(name) {
 
 // What `import` names from the snippet, it names from the working directory. Package sets
 // (NODE_PATH), which only require() knows by itself, are looked through last.
-function resolveImports(url, main) {
+function resolveImports(url, main, isModule) {
   const here = pathToFileURL(main.filename).href;
   require('node:module').registerHooks({
     resolve(specifier, context, next) {
-      if (specifier === url) return { url, format: 'module', shortCircuit: true };
+      if (isModule && specifier === url) return { url, format: 'module', shortCircuit: true };
       if (context.parentURL !== url) return next(specifier, context);
       try {
         return next(specifier, { ...context, parentURL: here });
@@ -304,7 +304,7 @@ function nameAndMessage(error) {
 
 function runModule(file, source, main) {
   const url = pathToFileURL(file).href;
-  resolveImports(url, main);
+  resolveImports(url, main, true);
   globalThis.require = Module.createRequire(main.filename);
   return then(import(url), undefined, (error) => {
     throw error?.message === 'Illegal return statement' ? adviseAgainstReturn(file, source) : error;
@@ -353,7 +353,7 @@ function run(source, options) {
       calls ? callMain(exported.main ?? exported.default, params) : exported.default,
     );
   }
-  if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main);
+  if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main, false);
   if (kind === 'commonjs' && !state.calls) return main._compile(text, file, 'commonjs');
   const scope = [main.exports, Module.createRequire(main.filename), main, file, root];
   scope[1].main = main;

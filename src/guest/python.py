@@ -118,6 +118,13 @@ class Channel:
         encode = part("isle_values")["encode_result"]
         self.send(ERROR, execution, encode({"type": kind, "message": message, **more}))
 
+    def send_failure(self, execution, error):
+        """What ended the program."""
+        try:
+            self.send_error(execution, *part("isle_values")["type_and_text"](error))
+        except MemoryError:  # as it may well have been
+            self.send(ERROR, execution, b'{"type":"MemoryError","message":""}')
+
 
 def parse_json(data):
     """A value from text that the service has checked. Integers keep every digit."""
@@ -290,10 +297,10 @@ def serve(channel):
         if exit_status_is_zero(end.code):
             channel.send(RESULT, execution, b"null")
         else:
-            channel.send_error(execution, *part("isle_values")["type_and_text"](end))
+            channel.send_failure(execution, end)
         raise
     except BaseException as error:
-        channel.send_error(execution, *part("isle_values")["type_and_text"](error))
+        channel.send_failure(execution, error)
         snippet.show_once(error)
         raise
     # The result is known when the main code has ended; threads and atexit still have their time.

@@ -26,6 +26,8 @@ def operations(code):
             value = None
         elif isinstance(value, types.CodeType):
             value = value.co_qualname
+        elif isinstance(value, frozenset):
+            value = sorted(map(repr, value))
         found.append((step.opname, repr(value), step.positions.lineno))
     return found
 

@@ -2,7 +2,7 @@
 sandbox.
 
 Interpreters: ISLE_TEST_PYTHON and ISLE_TEST_NODE (command lines), else those of the runtime root
-ISLE_TEST_ROOT (default: the installed one), as a root of their own, which needs root. A missing interpreter is an
+SANDBOX_RUNTIME_ROOT (default: the installed one), as a root of their own, which needs root. A missing interpreter is an
 error, not a skip."""
 
 import atexit
@@ -20,7 +20,7 @@ import tempfile
 import threading
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src" / "guest"
-ROOT = pathlib.Path(os.environ.get("ISLE_TEST_ROOT", "/var/lib/isle/runtime/current"))
+ROOT = pathlib.Path(os.environ.get("SANDBOX_RUNTIME_ROOT", "/var/lib/isle/runtime/current"))
 MAGIC, CODE, PARAMS, RUN, RESULT, ERROR = 0x4C534931, 1, 2, 3, 32, 33
 DEFAULT_NAME = {"python": "snippet.py", "javascript": "snippet.js"}
 

@@ -363,6 +363,17 @@ def test_C08_error_survives_tampering(run):
     assert r.status == 1 and r.error == {"type": "RuntimeError", "message": "boom"}
 
 
+def test_no_memory_left(run):
+    code = """
+    import resource
+    hoard = []
+    resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))
+    while True: hoard.append(bytes(1 << 16))
+    """
+    r = run(code)
+    assert r.status == 1 and r.error["type"] == "MemoryError" and "MemoryError" in r.err
+
+
 def test_function_mode(run):
     mode = {"mode": "function"}
     assert run("def main(inputs): return {'sum': inputs['a'] + 1}", {"a": 1}, **mode).value == {"sum": 2}
