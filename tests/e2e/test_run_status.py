@@ -141,7 +141,8 @@ for _ in range(5): os.wait()
     assert 300 <= u["cpu_ms"] < 1500 * SLOW
     assert 60 << 20 <= u["memory_peak_bytes"] < 160 << 20
     assert 6 <= u["pids_peak"] <= 8
-    assert u["disk_bytes"] is None or 3 << 20 <= u["disk_bytes"] < 5 << 20
+    # a file system that is just writing it back may count some blocks neither as reserved nor as taken
+    assert u["disk_bytes"] is None or 2.9 * (1 << 20) <= u["disk_bytes"] < 5 << 20
 
 
 def test_killed_front_leaves_nothing(isle):
