@@ -35,7 +35,9 @@ static int be_service(int argc, char **argv)
     int status = service_run(&seat, &config);
     if (status) {
         start_seat_done(&seat);
-    } // else the front waits for both of us, which end side by side
+    } else { // the front waits for both of us, which end side by side
+        start_seat_leave(&seat);
+    }
     return status;
 }
 

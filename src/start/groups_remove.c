@@ -98,8 +98,8 @@ static bool is_populated(const struct groups *g, uint32_t k)
            strstr(text, "populated 1");
 }
 
-// Does somebody live in isle/K/service? Then the empty folders beside it are not leftovers: a living
-// launcher makes groups before it needs them.
+// Does somebody live in isle/K/service? Then the empty folders beside it are not leftovers: a
+// living launcher makes groups before it needs them.
 static bool service_lives(const struct groups *g, uint32_t k)
 {
     char path[GROUPS_PATH_MAX + 32];

@@ -185,3 +185,11 @@ void start_seat_done(struct seat *s)
     s->cache_root = fd_close(s->cache_root);
     s->front = fd_close(s->front);
 }
+
+void start_seat_leave(struct seat *s)
+{
+    struct pollfd p = {s->launcher_pidfd, POLLIN, 0};
+    if (poll(&p, 1, 0) > 0) {
+        start_seat_done(s);
+    }
+}

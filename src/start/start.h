@@ -98,5 +98,8 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
 // Service, at its end: closes the launcher's socket, waits for the launcher (bounded), removes
 // one-shot workspaces that were left.
 void start_seat_done(struct seat *s);
+// Service, at its end, when the launcher was told to end and the front is there: does not wait, as
+// the front does. A launcher that is gone before its time has left its workspaces to us, though.
+void start_seat_leave(struct seat *s);
 
 #endif
