@@ -213,7 +213,8 @@ class Snippet:
             __import__("asyncio")  # while nothing of the workspace can be in its place
         if b"multiprocessing" in self.source or b"concurrent" in self.source:
             self.prepare_spawn(code)
-        sys.path[0] = posix.getcwd()
+        if not sys.flags.safe_path:
+            sys.path[0] = posix.getcwd()
         if prelude is not None:
             exec(prelude, names)
             del names["<module>"]
