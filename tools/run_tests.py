@@ -208,15 +208,24 @@ def part_cross(part: Part) -> Count:
     return part.check("tools/cross-aarch64", "build/aarch64")
 
 
+SANITIZERS = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=1",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:abort_on_error=1",
+}
+
+
 def part_sanitize(part: Part) -> Count:
     options = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug", "-Doptimization=1"]
     if not part.setup("asan", *options):
         return Count(failed=1, notes=["the sanitizer build failed"])
-    env = {
-        "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=1",
-        "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:abort_on_error=1",
-    }
-    return part.meson(BUILD / "asan", "-t", "4", env=env)
+    return part.meson(BUILD / "asan", "-t", "4", env=SANITIZERS)
+
+
+def part_sanitized(part: Part) -> Count:
+    # What a user can say and what a job can print: the paths that read foreign bytes.
+    names = ("options", "status", "result", "output")
+    env = {"ISLE": str(BUILD / "asan/src/app/isle"), "ISLE_TEST_SLOW": "4"}
+    return part.pytest(*(f"tests/e2e/test_run_{name}.py" for name in names), env=SANITIZERS | env)
 
 
 def part_inject(part: Part) -> Count:
@@ -295,7 +304,8 @@ KINDS = (
     Kind("root", part_root, "the runtime root: fonts, locales, rights", stage=3, present=exists("tests/root")),
     Kind("examples", part_examples, "the examples", stage=4, present=exists("examples/run")),
     Kind("e2e", part_e2e, "behaviour of the real program", stage=5, present=exists("tests/e2e")),
-    Kind("attack", part_attack, "attacks", stage=6, present=exists("tests/attack")),
+    Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=6, present=exists("tests/e2e")),
+    Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
 )
 
 
