@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -151,6 +152,40 @@ static int hold_signals(struct run *r)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+// All of it, even where another process made our standard output O_NONBLOCK (it is shared with
+// whoever gave it to us, so the flag stays as it is).
+static int write_patiently(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EAGAIN) {
+            struct pollfd ready = {fd, POLLOUT, 0};
+            poll(&ready, 1, -1);
+        } else if (n < 0 && errno != EINTR) {
+            return -errno;
+        }
+        data += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+static int print_final(struct report *report, const struct buf *final)
+{
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
+    if (!(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK)) {
+        return report_print(report, final);
+    }
+    report->out = open_memstream(&text, &len);
+    if (!report->out) {
+        return -errno;
+    }
+    int status = report_print(report, final);
+    int e = fclose(report->out) ? -errno : write_patiently(STDOUT_FILENO, text, len);
+    return e ? complain("output: %s", strerrordesc_np(-e)) : status;
+}
+
 static int end_status(struct run *r, struct session *s, enum session_end end, int wait_status)
 {
     struct report report = {.json = r->options.json,
@@ -163,7 +198,7 @@ static int end_status(struct run *r, struct session *s, enum session_end end, in
     if (end == SESSION_CANCELLED || (end == SESSION_LOST && s->cancelled && !s->out_error)) {
         return print_own_result(r, REASON_CANCELLED, "cancelled; the job was killed");
     }
-    int status = end == SESSION_FINAL ? report_print(&report, &s->final) : -EBADMSG;
+    int status = end == SESSION_FINAL ? print_final(&report, &s->final) : -EBADMSG;
     if (status < 0) {
         return print_lost(r, wait_status);
     }

@@ -159,3 +159,17 @@ def test_slow_reader_does_not_hold_up_ctrl_c(isle):
     p.send_signal(signal.SIGINT)
     assert p.wait(timeout=10 * SLOW) == 130
     assert time.monotonic() - begin < 3 * SLOW
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_stdout_that_does_not_block(isle, options):
+    """Some parents leave O_NONBLOCK on what they hand down."""
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    p = isle.start("run", *options, "-l", "python", "-c", "return 'x' * 1000000", stdout=write)
+    os.close(write)
+    time.sleep(0.5 * SLOW)  # the pipe is full by now
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read()
+    assert p.wait(timeout=10 * SLOW) == 0
+    assert text.count(b"x" * 1000000) == 1 and text.endswith(b"\n")
