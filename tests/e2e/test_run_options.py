@@ -269,7 +269,7 @@ def test_show_plan_runs_nothing(isle):
     r = isle.run("--show-plan", "--timeout", "5", "-l", "bash", "-c", "echo ran")
     assert r.status == 0 and b"ran\n" not in r.out
     text = r.text
-    for word in ("memory_mb", "timeout_seconds", "pids", "seccomp", "pivot", "user namespace"):
+    for word in ("memory_mb", "timeout_seconds", "pids", "seccomp", "landlock", "user namespace"):
         assert word in text.lower(), (word, text)
 
 
