@@ -311,6 +311,8 @@ KINDS = (
 
 def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     begin = time.monotonic()
+    if COLOUR:  # at a terminal
+        print(paint("2", f"    ...    {kind.name:<11} {kind.what}"), flush=True)
     part = Part(kind.name, options)
     try:
         count = kind.function(part)
@@ -339,14 +341,14 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="NAME", help="only this part (again for more)")
     parser.add_argument("--list", action="store_true", help="print the parts")
     options = parser.parse_args()
-    if options.list:
-        for kind in KINDS:
-            print(f"{kind.name:<11} {kind.what}")
-        return 0
     names = {kind.name for kind in KINDS}
     for name in options.only or ():
         if name not in names:
             parser.error(f"no part {name!r}: one of {', '.join(sorted(names))}")
+    if options.list:
+        for kind in KINDS:
+            print(f"{kind.name:<11} {kind.what}")
+        return 0
 
     chosen = [k for k in KINDS if k.present()]
     if options.only:
