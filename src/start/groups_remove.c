@@ -89,17 +89,8 @@ static int open_instances(const struct groups *g, int i)
     return openat(g->root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-// Has the instance a process? The v2 tree has them all from their birth on.
-static bool is_populated(const struct groups *g, uint32_t k)
-{
-    char path[GROUPS_PATH_MAX + 32], text[128];
-    snprintf(path, sizeof path, "%s/isle/%u/cgroup.events", g->path[GROUPS_V2], k);
-    return g->path[GROUPS_V2][0] && fd_read_at(g->root, path, text, sizeof text) > 0 &&
-           strstr(text, "populated 1");
-}
-
-// Does somebody live in isle/K/service? Then the empty folders beside it are not leftovers: a
-// living launcher makes groups before it needs them.
+// Removes isle/K/service everywhere. Busy: somebody lives, be it an instance whose lock files are
+// elsewhere, and nothing of it is to be touched: a launcher makes groups before it needs them.
 static bool service_lives(const struct groups *g, uint32_t k)
 {
     char path[GROUPS_PATH_MAX + 32];
@@ -120,11 +111,6 @@ int groups_remove(const struct groups *g, uint32_t k)
         return -EBUSY;
     }
     snprintf(name, sizeof name, "%u", k);
-    // Nothing of a living instance is touched, not even a folder that is empty right now: it is
-    // about to be used, be it by an instance whose locks are elsewhere.
-    if (is_populated(g, k)) {
-        return -EBUSY;
-    }
     for (int i = 0; i < GROUPS_N; i++) {
         if (!g->path[i][0]) {
             continue;

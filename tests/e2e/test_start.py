@@ -219,8 +219,9 @@ def test_a_caller_with_odd_habits(probe):
         assert hard >= 65536 and f["nproc"] == "-1", f  # a job may have that many
 
 
-def test_groups_of_a_stranger_are_not_taken(probe):
-    """A number whose group holds processes is somebody's, whatever its lock file says."""
+@pytest.mark.parametrize("place", ["", "service"])
+def test_groups_of_a_stranger_are_not_taken(probe, place):
+    """A number whose group holds processes is somebody's, whatever its lock file says; all of it stays."""
     mount = next((m for m in harness.cgroup_mounts() if (m / "cgroup.controllers").exists()), None)
     if mount is None:
         pytest.skip("no v2 tree")
@@ -228,14 +229,18 @@ def test_groups_of_a_stranger_are_not_taken(probe):
     group = mount / "isle" / str(number)
     sleeper = subprocess.Popen(["sleep", "30"])
     try:
-        group.mkdir()
-        (group / "cgroup.procs").write_text(str(sleeper.pid))
+        (group / place).mkdir(parents=True)
+        (group / place / "cgroup.procs").write_text(str(sleeper.pid))
+        if place:
+            (group / "j1").mkdir()
         taken = [fields(probe("report").stdout)["instance"] for _ in range(2)]
         assert str(number) not in taken and sleeper.poll() is None, taken
+        assert not place or (group / "j1").is_dir()
     finally:
         sleeper.kill()
         sleeper.wait()
-        host.until(lambda: not group.exists() or not group.rmdir(), 5)
+        for folder in (group / "j1", group / "service", group):
+            host.until(lambda f=folder: not f.exists() or not f.rmdir(), 5)
 
 
 def test_messages_of_all_processes_are_kept(probe, tmp_path):
