@@ -29,6 +29,7 @@ static int be_service(int argc, char **argv)
     struct pipeline_config config = {
         .artifact_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
         .artifacts_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
+        .ready_workspace = "once/" CLI_READY_WORKSPACE,
         .tz = "UTC",
     };
     lower_host_read(&conf, &config.host);

@@ -8,6 +8,9 @@ enum {
     CLI_CANCELLED = 130, // Ctrl-C, SIGTERM
 };
 
+// The one-shot workspace that the front makes while the service starts, below once/.
+#define CLI_READY_WORKSPACE "ready"
+
 struct cli_places {
     const char *libexec_dir; // isle-launcher, isle-shim
     const char *guest_dir;   // wrappers

@@ -10,7 +10,9 @@
 #include "cli/show_plan.h"
 #include "conf/conf.h"
 #include "model/result.h"
+#include "plan/plan.h"
 #include "start/start.h"
+#include "workspace/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -116,6 +118,12 @@ static int print_lost(const struct run *r, int wait_status)
 
 // ---- The job
 
+static void make_ready(int once, uint32_t uid_base)
+{
+    folder_make_ready(once, CLI_READY_WORKSPACE, uid_base + PLAN_UID_SERVICE,
+                      uid_base + PLAN_UID_WORKSPACE_0);
+}
+
 static struct start_config start_config_of(const struct run *r)
 {
     const struct conf *c = &r->conf;
@@ -130,6 +138,8 @@ static struct start_config start_config_of(const struct run *r)
         .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
         .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
         .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
+        // a small workspace is a tmpfs, which only the launcher can make
+        .meanwhile = r->job.job.limits.value[LIMIT_DISK] > r->host.tmpfs_max_mb ? make_ready : NULL,
         .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
     };
 }

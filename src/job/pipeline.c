@@ -45,7 +45,7 @@ struct pipeline {
     // the workspace
     struct lowered plan;
     uint32_t uid;
-    bool has_tmpfs, has_folder;
+    bool has_tmpfs, has_folder, was_ready;
     bool lost;     // the launcher is: processes of the job may live a moment longer
     int workspace; // -1: none yet
     struct disk disk;
@@ -101,6 +101,11 @@ static void prepared(struct pipeline *p)
         give_up(p, REASON_INTERNAL, "the workspace cannot be measured", e);
         return;
     }
+    e = p->was_ready ? 0 : stage_make_folders(p->workspace, p->uid);
+    if (e) {
+        give_up(p, REASON_INTERNAL, "the workspace cannot be made", e);
+        return;
+    }
     e = stage_files(p->workspace, &p->job, p->uid, p->plan.workspace_bytes, &error);
     if (e) {
         result_fail(&p->result, e == -ENOSPC ? REASON_DISK_LIMIT : REASON_INTERNAL,
@@ -131,8 +136,30 @@ static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int
     prepared(p);
 }
 
+// The instance's first: made by its front, which had nothing to do while the service started.
+static bool take_ready(struct pipeline *p)
+{
+    const char *name = p->config->ready_workspace;
+    if (!name || p->uid != PLAN_UID_WORKSPACE_0) {
+        return false;
+    }
+    int fd = folder_open_ready(p->config->workspace_root, name, p->uid);
+    if (fd < 0) {
+        return false;
+    }
+    p->workspace = fd;
+    p->was_ready = true;
+    snprintf(p->plan.start.workspace, sizeof p->plan.start.workspace, "%s", name);
+    return true;
+}
+
 static void make_folder(struct pipeline *p)
 {
+    if (take_ready(p)) {
+        p->has_folder = true;
+        prepared(p);
+        return;
+    }
     snprintf(p->plan.start.workspace, sizeof p->plan.start.workspace, "once/%s", p->job.id);
     int e = folder_make(p->config->workspace_root, p->plan.start.workspace, p->uid, &p->workspace);
     if (e) {

@@ -33,9 +33,10 @@ struct job_sink {
 };
 
 struct pipeline_config {
-    int workspace_root; // as PLAN_READY gave it
-    int null;           // /dev/null, opened for reading and writing
-    struct uids *uids;  // of the instance
+    int workspace_root;          // as PLAN_READY gave it
+    const char *ready_workspace; // folder that may be there for uid PLAN_UID_WORKSPACE_0; or NULL
+    int null;                    // /dev/null, opened for reading and writing
+    struct uids *uids;           // of the instance
     struct lower_host host;
     uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
     uint32_t downgrades;                              // enum plan_downgrade bits, for the result

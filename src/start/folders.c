@@ -97,6 +97,14 @@ static int remove_others(int dir)
     return error;
 }
 
+int folders_open_once(int data_dir, uint32_t k)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%u", k);
+    AUTO_CLOSE int dir = open_folder(data_dir, name);
+    return dir < 0 ? dir : open_folder(dir, "once");
+}
+
 int folders_empty(int data_dir, uint32_t k, uid_t owner)
 {
     char name[16];

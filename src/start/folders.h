@@ -15,6 +15,9 @@
 // Makes what is missing of DATA/K. 0; -EEXIST: something else is called K; -errno.
 int folders_make(int data_dir, uint32_t k, uid_t owner);
 
+// DATA/K/once, which folders_make() has made. A descriptor or -errno.
+int folders_open_once(int data_dir, uint32_t k);
+
 // Removes what jobs (or a service that was taken over) left in it. 0 also when there is none;
 // -EEXIST: something else is called K; -errno: something stays.
 int folders_empty(int data_dir, uint32_t k, uid_t owner);

@@ -6,6 +6,7 @@
 #include "kernel/sys.h"
 #include "kernel/userns.h"
 #include "plan/plan.h"
+#include "start/folders.h"
 #include "start/internal.h"
 
 #include <poll.h>
@@ -180,6 +181,15 @@ int front_maps(struct start *s)
         return start_fail(s, -errno, "the service ended while it was starting");
     }
     return 0;
+}
+
+int front_meanwhile(struct start *s)
+{
+    AUTO_CLOSE int once = s->config->meanwhile ? folders_open_once(s->data_dir, s->instance) : -1;
+    if (once >= 0) {
+        s->config->meanwhile(once, s->uid_base);
+    }
+    return 0; // what it does not do, the service does
 }
 
 int front_serving(struct start *s)

@@ -97,6 +97,7 @@ int front_groups(struct start *s);
 int front_programs(struct start *s);
 int front_clone(struct start *s);
 int front_maps(struct start *s);
+int front_meanwhile(struct start *s);
 int front_serving(struct start *s);
 
 // child.c

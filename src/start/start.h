@@ -24,6 +24,9 @@ struct start_config {
     uint64_t pids;
     uint32_t test_refuse_rungs;
     uint32_t require_user_namespace;
+    // Called by the front while the service starts and it has nothing to do: `once` is the folder
+    // of one-shot workspaces, uid_base the host's number of inner uid 0. May be NULL.
+    void (*meanwhile)(int once, uint32_t uid_base);
     uint32_t data_dir_must_exist; // 1: an operator named it; 0: the built-in place, made if missing
 };
 

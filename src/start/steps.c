@@ -64,6 +64,9 @@ const struct start_step start_steps[] = {
      "own mount namespace, where alone a job's mount can be made of it."},
     {"serving", START_INNER, inner_serving,
      "The front hears of success or of the step that failed."},
+    {"meanwhile", START_FRONT, front_meanwhile,
+     "Work that needs no service yet, while it starts; it may take its time now that the maps are "
+     "written."},
     {"service", START_FRONT, front_serving,
      "Whatever failed in the other two processes is told here, before anything runs."},
 };

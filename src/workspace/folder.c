@@ -3,8 +3,10 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "workspace/path.h"
+#include "workspace/stage.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 int folder_make(int root, const char *name, uid_t uid, int *ret)
@@ -28,6 +30,35 @@ int folder_make(int root, const char *name, uid_t uid, int *ret)
     }
     *ret = fd_take(&inner);
     return 0;
+}
+
+int folder_make_ready(int once, const char *name, uid_t service, uid_t uid)
+{
+    AUTO_CLOSE int inner = -1;
+    int e = folder_make(once, name, uid, &inner);
+    if (e) {
+        return e;
+    }
+    e = stage_make_folders(inner, uid);
+    if (!e && fchownat(once, name, service, service, AT_SYMLINK_NOFOLLOW)) {
+        e = -errno;
+    }
+    if (e) {
+        folder_remove(once, name);
+    }
+    return e;
+}
+
+int folder_open_ready(int root, const char *name, uid_t uid)
+{
+    char path[128];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/w", name);
+    AUTO_CLOSE int fd = path_open(root, path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        return fd;
+    }
+    return fstat(fd, &st) || st.st_uid != uid ? -ENOENT : fd_take(&fd);
 }
 
 int folder_remove(int root, const char *name)

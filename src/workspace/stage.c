@@ -111,16 +111,20 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
     return 0;
 }
 
-int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
-                struct stage_error *ret_error)
+int stage_make_folders(int workspace, uid_t uid)
 {
     for (unsigned i = 0; i < stage_n_folders; i++) {
         if (mkdirat(workspace, stage_folders[i], 0755) ||
             fchownat(workspace, stage_folders[i], uid, uid, AT_SYMLINK_NOFOLLOW)) {
-            int e = -errno;
-            return fail(ret_error, e, stage_folders[i], strerror(-e));
+            return -errno;
         }
     }
+    return 0;
+}
+
+int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
+                struct stage_error *ret_error)
+{
     for (size_t i = 0; i < j->n_files; i++) {
         int e = stage_file(workspace, &j->files[i], uid, &max_bytes, ret_error);
         if (e) {

@@ -124,6 +124,21 @@ static void a_workspace_folder_comes_and_goes(void **state)
     assert_int_equal(faccessat(p->outer, "once/r1", F_OK, 0), -1);
 }
 
+static void a_folder_made_ready_is_taken_by_its_owner_alone(void **state)
+{
+    struct place *p = *state;
+    assert_int_equal(mkdirat(p->outer, "once", 0700), 0);
+    AUTO_CLOSE int once = openat(p->outer, "once", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(folder_open_ready(p->outer, "once/ready", getuid()), -ENOENT);
+    assert_int_equal(folder_make_ready(once, "ready", getuid(), getuid()), 0);
+    assert_int_equal(folder_open_ready(p->outer, "once/ready", getuid() + 1), -ENOENT);
+    AUTO_CLOSE int ws = folder_open_ready(p->outer, "once/ready", getuid());
+    assert_true(ws >= 0);
+    assert_int_equal(faccessat(ws, "input", F_OK, 0), 0);
+    assert_int_equal(folder_make_ready(once, "ready", getuid(), getuid()), -EEXIST);
+    assert_int_equal(faccessat(ws, "input", F_OK, 0), 0); // and the first is still there
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +149,7 @@ int main(void)
         PLACE_TEST(a_fifo_does_not_hold_the_opener),
         PLACE_TEST(parents_are_made_but_never_through_a_link),
         PLACE_TEST(a_workspace_folder_comes_and_goes),
+        PLACE_TEST(a_folder_made_ready_is_taken_by_its_owner_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

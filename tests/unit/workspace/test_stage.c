@@ -29,6 +29,7 @@ static void files_arrive_with_parents_modes_and_owner(void **state)
     // the root, four folders, three files, deep, deep/er
     assert_int_equal(need.inodes, 1 + 4 + 3 + 2);
     uid_t uid = getuid() == 0 ? 20480 : getuid();
+    assert_int_equal(stage_make_folders(p->ws, uid), 0);
     assert_int_equal(stage_files(p->ws, &j, uid, 4, &error), 0); // just enough
     char text[16];
     assert_int_equal(fd_read_at(p->ws, "input/a.csv", text, sizeof text), 3);
