@@ -16,7 +16,10 @@
 #include <sys/wait.h>
 
 enum {
-    AHEAD = 3, // at once, for a launcher that has shown to live for more than one job
+    // In batches: while the maker works, a launch has to wait for its locks and its CPU now and
+    // then.
+    AHEAD = 8,
+    AHEAD_LOW = 2,
     N_FDS = SEAT_N_V1 + 2,
 };
 
@@ -172,7 +175,9 @@ void ahead_refill(struct launcher *l)
     if (!l->maker_pid) {
         start_maker(l);
     }
-    want(l, AHEAD);
+    if (l->wanted <= AHEAD_LOW) {
+        want(l, AHEAD);
+    }
 }
 
 void ahead_done(struct launcher *l)
