@@ -35,7 +35,9 @@ int front_check(struct start *s)
     }
     struct sigaction plain = {.sa_handler = SIG_DFL}, ignored = {.sa_handler = SIG_IGN};
     // a caller's ignored SIGCHLD would take the child's status away
-    if (sigaction(SIGCHLD, &plain, NULL) || sigaction(SIGPIPE, &ignored, NULL)) {
+    // and a file size limit of the caller's is an error to tell, no reason to die half-way
+    if (sigaction(SIGCHLD, &plain, NULL) || sigaction(SIGPIPE, &ignored, NULL) ||
+        sigaction(SIGXFSZ, &ignored, NULL)) {
         return start_fail(s, -errno, "signals");
     }
     // a launcher whose service is gone is ours to wait for: pid 1 of a container may reap nobody
