@@ -5,6 +5,7 @@
 #include "base/tree.h"
 #include "guest/policy/policy.h"
 #include "kernel/landlock.h"
+#include "kernel/rlimit.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "launcher/inject.h"
@@ -113,6 +114,9 @@ static void plain_process(void)
     }
     sigprocmask(SIG_SETMASK, &none, NULL);
     umask(022);
+    // Not 0: a core_pattern that is a pipe is run by host root at 0, and only at 1 it is not
+    // (core(5)). Here, as our own filter lets nobody change it.
+    must("rlimit", rlimit_lower(RLIMIT_CORE, 1, 1));
     // by the attribute, not by a file mode of 0711: then setns on our own children would fail
     must_call("dumpable", prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
     struct rlimit files;

@@ -153,7 +153,6 @@ int step_rlimits(struct launch *c)
         int resource;
         uint64_t soft, hard;
     } table[] = {
-        {RLIMIT_CORE, 0, 0},
         {RLIMIT_NOFILE, l->nofile, l->nofile},
         {RLIMIT_FSIZE, l->file_bytes, l->file_bytes},
         {RLIMIT_NPROC, l->pids + 16, l->pids + 16}, // the group's limit comes first

@@ -43,3 +43,22 @@ while time.monotonic() < end:
 """
     r = isle.command(["python3", "-c", code], "--disk", "200")
     assert r.reason == "ok", r.result
+
+
+def test_the_core_limit_stays_1(isle):
+    """At 0 a host's piped core handler is run, by host root, for every crash; at 1 it is not (core(5))."""
+    code = """
+import ctypes, resource
+libc = ctypes.CDLL(None)
+high = ctypes.CDLL(None).mmap
+high.restype, high.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+page = high(1 << 32, 4096, 3, 0x100032, -1, 0)  # the pointer's lower half is 0
+assert page == 1 << 32, page
+ctypes.memset(page, 0, 4096)
+assert libc.syscall(302, 0, 4, ctypes.c_void_p(page), None) == 0
+assert libc.syscall(160, 4, ctypes.c_void_p(page)) == 0
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+print(resource.getrlimit(resource.RLIMIT_CORE))
+"""
+    r = isle.command(["python3", "-c", code])
+    assert r.reason == "ok" and r.lines == ["(1, 1)"], (r.result, r.stderr)

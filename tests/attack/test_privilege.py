@@ -226,7 +226,7 @@ def test_A24(isle, canary):
 def test_A25(isle):
     lines = harness.kernel_log_lines()
     r = attack(isle, "A25.py")
-    held(r, "core limit (0, 0)", "HELD []")
+    held(r, "core limit (1, 1)", "HELD []")
     if lines is not None:
         assert harness.kernel_log_lines() - lines < 20
 

@@ -23,6 +23,7 @@ enum { FOLDER_VARIANT = 1, N_VARIANTS = 2 }; // as enum plan_filter
 
 struct term {
     unsigned arg;
+    bool upper; // its upper half instead of its lower
     uint32_t mask, value;
     bool equal;
 };
@@ -87,6 +88,7 @@ static const struct {
     {"TIOCSETD", 0x5423},
     {"FS_IOC_SETFLAGS", 0x40086602},
     {"FS_IOC_FSSETXATTR", 0x401C5820},
+    {"RLIMIT_CORE", 4},
     {"PR_SCHED_CORE", 62},
     {"IOC_TYPE", 0xff00},
     {"XFS_TYPE", 0x5800},
@@ -106,7 +108,8 @@ static const struct {
 static const struct {
     const char *name;
     uint32_t value;
-} errnos[] = {{"EPERM", 1}, {"ENOSYS", 38}, {"EOPNOTSUPP", 95}, {"EAFNOSUPPORT", 97}};
+} errnos[] = {
+    {"NOTHING", 0}, {"EPERM", 1}, {"ENOSYS", 38}, {"EOPNOTSUPP", 95}, {"EAFNOSUPPORT", 97}};
 
 // ---- reading --------------------------------------------------------------------------------
 
@@ -140,7 +143,7 @@ static bool action_of(const char *word, uint32_t *ret)
     return false;
 }
 
-// TERM [and TERM ...]: aN [& MASK] ==|!= VALUE
+// TERM [and TERM ...]: aN|hN [& MASK] ==|!= VALUE
 static void read_terms(char **save, struct rule *r)
 {
     for (const char *w = strtok_r(NULL, " ", save); w; w = strtok_r(NULL, " ", save)) {
@@ -148,10 +151,10 @@ static void read_terms(char **save, struct rule *r)
             die("too many terms", r->name);
         }
         struct term *t = &r->term[r->n_terms++];
-        if (w[0] != 'a' || w[1] < '0' || w[1] > '5' || w[2]) {
-            die("expected an argument, a0 to a5", w);
+        if ((w[0] != 'a' && w[0] != 'h') || w[1] < '0' || w[1] > '5' || w[2]) {
+            die("expected an argument, a0 to a5, or its upper half, h0 to h5", w);
         }
-        *t = (struct term){.arg = (unsigned)(w[1] - '0'), .mask = UINT32_MAX};
+        *t = (struct term){.arg = (unsigned)(w[1] - '0'), .upper = w[0] == 'h', .mask = UINT32_MAX};
         const char *op = strtok_r(NULL, " ", save);
         if (op && !strcmp(op, "&")) {
             const char *mask = strtok_r(NULL, " ", save);
@@ -267,8 +270,8 @@ static void put_rule(struct code *c, const struct rule *r)
     unsigned left = rule_length(r);
     for (unsigned i = 0; i < r->n_terms; i++) {
         const struct term *t = &r->term[i];
-        put_load(c, offsetof(struct seccomp_data, args) +
-                        8 * (size_t)t->arg); // low half: little-endian
+        put_load(c, offsetof(struct seccomp_data, args) + 8 * (size_t)t->arg +
+                        (t->upper ? 4 : 0)); // little-endian
         if (t->mask != UINT32_MAX) {
             put(c, BPF_ALU | BPF_AND | BPF_K, 0, 0, t->mask);
         }

@@ -196,7 +196,7 @@ static void check_processes(struct client *c)
     t.limits = (struct plan_limits){.nofile = 99, .file_bytes = 12345678, .pids = 50};
     e = run_try(c, &t, 10000, &r);
     check("resource limits",
-          clean_exit(&r, e, 0) && strstr(output, "CORE 0 0\n") &&
+          clean_exit(&r, e, 0) && strstr(output, "CORE 1 1\n") &&
               strstr(output, "NOFILE 99 99\n") && strstr(output, "FSIZE 12345678 12345678\n") &&
               strstr(output, "STACK 8388608 67108864\n") && strstr(output, "NPROC 66 66\n") &&
               strstr(output, "AS -1 -1\n"),

@@ -203,7 +203,8 @@ static const char calls[] =
     "sc('tiocsti-upper',16,0,(1<<32)|0x5412,b'x')\n"
     "sc('setflags',16,f.fileno(),0x40086602,struct.pack('i',0x10))\n"
     "t('getflags',lambda:fcntl.ioctl(f,0x80086601,struct.pack('q',0)))\n"
-    "import resource; t('rlimit-up',lambda:resource.setrlimit(resource.RLIMIT_CORE,(1,1)))\n";
+    "import resource; "
+    "t('rlimit-up',lambda:resource.setrlimit(resource.RLIMIT_MEMLOCK,(1<<40,1<<40)))\n";
 
 static const char *const answers[] = {
     "mount EPERM\n",
