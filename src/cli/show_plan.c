@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-// What stands in a job's root, in the order of mounting. "%s" is the setting's value.
+// What a job finds, which launcher/template.c and phase_one.c make (a test compares). "%s" is the
+// setting's value.
 static const struct mount_row {
     const char *target, *what;
     enum setting source; // SETTING_COUNT: none
@@ -17,9 +18,10 @@ static const struct mount_row {
     {"/", "tmpfs of the launcher, read-only", SETTING_COUNT},
     {"/usr", "read-only, from %s; bin, sbin, lib, lib64 are links into it", SETTING_RUNTIME_ROOT},
     {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT},
-    {"/etc", "made up; host name %s", SETTING_HOSTNAME},
+    {"/etc", "made up, read-only; host name %s; certificates and fonts of the runtime root",
+     SETTING_HOSTNAME},
     {"/dev", "null, zero, full, random, urandom; no others", SETTING_COUNT},
-    {"/proc", "of the job's own pid namespace, read-only", SETTING_COUNT},
+    {"/proc", "of the job's own pid namespace, read-only, parts of it covered", SETTING_COUNT},
     {"/dev/shm", "tmpfs, 64 MB, charged to the job", SETTING_COUNT},
     {"/tmp", "tmpfs of the job's own", SETTING_COUNT},
     {"/workspace", "the job's workspace, read-write", SETTING_COUNT},

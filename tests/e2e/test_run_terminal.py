@@ -173,3 +173,15 @@ def test_stdout_that_does_not_block(isle, options):
         text = pipe.read()
     assert p.wait(timeout=10 * SLOW) == 0
     assert text.count(b"x" * 1000000) == 1 and text.endswith(b"\n")
+
+
+def test_plan_shows_the_mounts_a_job_has(isle):
+    plan = harness.strict_json(isle.run("--show-plan", "--json", "--", "true").out)
+    shown = {m["target"] for m in plan["mounts"]} - {"/etc"}  # made inside the root itself
+    table = isle.command(["cat", "/proc/self/mounts"]).lines
+    found = {line.split()[1] for line in table}
+    below = {t for t in found if t.startswith(("/proc/", "/etc/"))}  # covers, and parts of /etc
+    assert found - below == shown
+    nodes = isle.command(["sh", "-c", "cd /dev; for n in *; do [ -h $n ] || [ ! -c $n ] || echo $n; done"]).lines
+    what = next(m["what"] for m in plan["mounts"] if m["target"] == "/dev")
+    assert sorted(what.split(";")[0].split(", ")) == sorted(nodes)
