@@ -218,7 +218,7 @@ static void test_hybrid(void **state)
     assert_int_equal(cgroup_members(&t, "j1", pids, 2), 2); // bounded
     assert_int_equal(cgroup_kill(&t, "j1"), 0);
     expect_file(f, "unified/j1/cgroup.kill", "1");
-    AUTO_CLOSE int busy = openat(f->dir, "unified/j1/busy", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    fd_close(openat(f->dir, "unified/j1/busy", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
     assert_int_equal(cgroup_remove(&t, "j1"), -EBUSY);
     assert_int_equal(unlinkat(f->dir, "unified/j1/busy", 0), 0);
     assert_int_equal(cgroup_remove(&t, "j1"), 0);

@@ -160,7 +160,7 @@ static void make_cache(const char *path)
             perror(sets[i].name);
         }
     }
-    AUTO_CLOSE int file = openat(dir, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    fd_close(openat(dir, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 }
 
 static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
