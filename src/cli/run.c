@@ -182,11 +182,11 @@ static int write_patiently(int fd, const char *data, size_t len)
 
 static int print_final(struct report *report, const struct buf *final)
 {
-    AUTO_FREE char *text = NULL;
-    size_t len = 0;
     if (!(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK)) {
         return report_print(report, final);
     }
+    AUTO_FREE char *text = NULL;
+    size_t len = 0;
     report->out = open_memstream(&text, &len);
     if (!report->out) {
         return -errno;
