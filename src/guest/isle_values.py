@@ -1,7 +1,6 @@
 """Any value as JSON text, by the rules of docs/results.md. Part of the Python guest (python.py)."""
 
 import sys
-from _collections_abc import Iterator, Mapping, Sequence, Set, ValuesView
 from _json import encode_basestring
 
 RESULT_MAX_BYTES = 8 << 20
@@ -232,18 +231,27 @@ class Encoder:
             raise Unfit(f"{type_name(value)} was not awaited")
         if hasattr(kind, "__aiter__"):
             raise Unfit(f"{type_name(value)} must be collected first: [x async for x in ...]")
-        if isinstance(value, Mapping):
+        if kind is MappingProxy or isinstance(value, loaded("_collections_abc", "Mapping")):
             return Pairs([(key, value[key]) for key in self.drain(value)])
-        if isinstance(value, Set):
+        if self.is_series(value, kind):
             return self.drain(value)
-        if isinstance(value, (Sequence, Iterator, ValuesView, loaded("array", "array"))):
-            if not hasattr(value, "read") and not hasattr(value, "encode"):  # files, UserString
-                return self.drain(value)
         return str(value)
+
+    def is_series(self, value, kind):
+        if kind in SERIES:
+            return True
+        if hasattr(kind, "read") or hasattr(kind, "encode"):  # files, UserString
+            return False
+        if hasattr(kind, "__iter__") and hasattr(kind, "__next__"):
+            return True
+        classes = [loaded("_collections_abc", name) for name in ("Sequence", "Set", "ValuesView")]
+        return isinstance(value, (*classes, loaded("array", "array")))
 
 
 CONTAINERS = frozenset((dict, list, tuple, Pairs, Loose))
 SCALARS = frozenset((str, int, float, bool, type(None)))
+MappingProxy = type(type.__dict__)
+SERIES = frozenset((range, *(type(view) for view in ({}.keys(), {}.values(), {}.items()))))
 EXACT = ((int, int.__int__), (float, float.__float__), (str, str.__str__))
 
 

@@ -1,10 +1,11 @@
 """The Python guest: runs one snippet as `__main__` inside a sandbox and answers with its value.
 
-Started as `python3.13 -s -u /usr/lib/isle/python.pyc` with the frame socket (src/codec/frame.h) as
-descriptor 3. -u: output is in order and complete however the process ends. -s: the user site below
-HOME=/workspace would run an earlier job's .pth files before this file. All else is as for
-`python3.13 snippet.py`: PYTHONPATH holds (package sets), and sys.path begins with the working
-directory, as though the snippet stood there.
+Started as `python3.13 -s -S -u /usr/lib/isle/python.pyc` with the frame socket (src/codec/frame.h)
+as descriptor 3. -u: output is in order and complete however the process ends. -s: the user site
+below HOME=/workspace would run an earlier job's .pth files before this file. -S: a fifth of the
+interpreter's start is its module `site`, of which new_site() does what a program can see. All else
+is as for `python3.13 snippet.py`: PYTHONPATH holds (package sets), and sys.path begins with the
+working directory, as though the snippet stood there.
 
 Nothing is imported here but built-in modules and what the interpreter has loaded by itself: an
 import costs more than the sandbox. A snippet can change builtins and modules: the guest works with
@@ -188,6 +189,18 @@ def new_main(path, params):
     return vars(main)
 
 
+def new_site():
+    """What `site` does for a program: installed packages, and three builtins."""
+    packages = f"{sys.prefix}/lib/python3/dist-packages"
+    if packages not in sys.path:
+        sys.path.append(packages)
+    import _sitebuiltins as given
+
+    builtins.quit = given.Quitter("quit", "Ctrl-D (i.e. EOF)")
+    builtins.exit = given.Quitter("exit", "Ctrl-D (i.e. EOF)")
+    builtins.help = given._Helper()
+
+
 def run_async(awaitable):
     async def settle():
         return await awaitable
@@ -207,6 +220,8 @@ class Snippet:
         """Its value."""
         write_file(self.folder, self.name, self.source)
         sys.argv, sys.orig_argv = [self.path], [sys.executable, self.path]
+        if sys.flags.no_site:
+            new_site()
         names = new_main(self.path, self.params)
         code, prelude = compile_snippet(self.source, self.path)
         if code.co_flags & CO_COROUTINE:

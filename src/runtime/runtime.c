@@ -23,7 +23,7 @@ static const struct start {
     const char *argv[8];
 } starts[LANGUAGE_COUNT] = {
     [LANGUAGE_PYTHON] = {RUNTIME_FD3_FRAMES,
-                         {"/usr/bin/python3.13", "-s", "-u", "/usr/lib/isle/python.pyc"}},
+                         {"/usr/bin/python3.13", "-s", "-S", "-u", "/usr/lib/isle/python.pyc"}},
     [LANGUAGE_JAVASCRIPT] = {RUNTIME_FD3_FRAMES,
                              {"/usr/bin/node", "%heap", "/usr/lib/isle/javascript.cjs"}},
     [LANGUAGE_BASH] = {RUNTIME_FD3_SCRIPT, {"/bin/bash", "/script.sh"}},

@@ -25,11 +25,14 @@ MAGIC, CODE, PARAMS, RUN, RESULT, ERROR = 0x4C534931, 1, 2, 3, 32, 33
 DEFAULT_NAME = {"python": "snippet.py", "javascript": "snippet.js"}
 
 
-def interpreter(language, work="/"):
-    """The command line of the interpreter, run in `work`, with the product's flags."""
+PRODUCT_FLAGS = {"python": ["-s", "-S", "-u"], "javascript": []}
+
+
+def interpreter(language, work="/", flags=()):
+    """The command line of the interpreter, run in `work`."""
     if language == "python":
-        return [*_program("ISLE_TEST_PYTHON", "usr/bin/python3.13", work), "-s", "-u"]
-    return _program("ISLE_TEST_NODE", "usr/bin/node", work)
+        return [*_program("ISLE_TEST_PYTHON", "usr/bin/python3.13", work), *flags]
+    return [*_program("ISLE_TEST_NODE", "usr/bin/node", work), *flags]
 
 
 # The root's own file system around the interpreter, so that it and its children find what is theirs.
@@ -119,7 +122,7 @@ def run_guest(language, folder, code, params=None, *, stdin=b"", timeout=60, env
     code = code if isinstance(code, bytes) else code.encode()
     service, guest = socket.socketpair()
     kept = guest.fileno()
-    argv = [*interpreter(language, work), wrapper(language)]
+    argv = [*interpreter(language, work, PRODUCT_FLAGS[language]), wrapper(language)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(work), "LANG": "C.UTF-8", **(env or {})}
     # A shell puts the socket on descriptor 3: the interpreter must find it there and nothing above.
     shell = f'exec 3<&{kept} {kept}<&- && exec "$@"' if kept != 3 else 'exec "$@"'

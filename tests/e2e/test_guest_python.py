@@ -31,7 +31,10 @@ def bare(tmp_path, code):
     file.parent.mkdir(exist_ok=True)
     file.write_text(code)
     done = subprocess.run(
-        [*guest_driver.interpreter("python"), str(file)], capture_output=True, check=False, stdin=subprocess.DEVNULL
+        [*guest_driver.interpreter("python", flags=["-u"]), str(file)],
+        capture_output=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
     text = done.stderr.decode().replace(str(file.parent), str(tmp_path / "code"))
     return done.stdout.decode(), without_addresses(text), done.returncode
@@ -438,6 +441,13 @@ def test_function_mode(run):
     assert run("async def main(p): return {'x': 1}", **mode).value == {"x": 1}
     r = run("x = 1", **mode)
     assert r.status == 1 and "main" in r.error["message"]
+
+
+def test_what_site_does(run, tmp_path):
+    program = "import sys\nprint(sys.path[1:], exit, quit, help, sys.prefix, sys.exec_prefix)\nimport numpy\nexit(3)\n"
+    r = run(program)
+    assert (r.out, r.err, r.status) == bare(tmp_path, program)
+    assert r.status == 3 and r.error == {"type": "SystemExit", "message": "3"}
 
 
 def test_json_is_not_imported(run):
