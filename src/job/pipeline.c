@@ -4,13 +4,13 @@
 #include "base/fd.h"
 #include "io/loop.h"
 #include "io/pump.h"
+#include "job/collection.h"
 #include "job/guest.h"
 #include "job/runner.h"
 #include "job/stream.h"
 #include "job/verdict.h"
 #include "plan/args.h"
 #include "runtime/runtime.h"
-#include "workspace/artifact.h"
 #include "workspace/disk.h"
 #include "workspace/folder.h"
 #include "workspace/stage.h"
@@ -22,12 +22,9 @@
 #include <string.h>
 #include <sys/statfs.h>
 
-#define MB (UINT64_C(1) << 20)
-
 enum {
     TIMEOUT_GRACE_MS = 2000,
     CANCEL_GRACE_MS = 500,
-    ARTIFACT_PIECE_BYTES = STREAM_CHUNK_BYTES,
 };
 
 enum state { PREPARING, EXECUTING, COLLECTING, DONE };
@@ -62,9 +59,7 @@ struct pipeline {
     struct guest guest;
 
     // what it leaves
-    size_t next_artifact;
-    int artifact; // the one that is being sent; -1: none
-    uint64_t artifact_left, artifacts_bytes;
+    struct collection collection;
 
     char chunk[STREAM_CHUNK_BYTES];
 };
@@ -448,125 +443,12 @@ static void measure_workspace(struct pipeline *p)
     }
 }
 
-static void refuse_artifact(struct pipeline *p, const char *path, const char *why)
-{
-    result_fail(&p->result, REASON_ARTIFACT, STAGE_COLLECTION, "artifact %.200s: %s", path, why);
-}
-
-// Within the caps? Apparent size: a sparse file is as large as what reading it gives.
-static bool size_fits(struct pipeline *p, const char *path, uint64_t size)
-{
-    const struct {
-        uint64_t bytes, max;
-        const char *what;
-    } caps[] = {
-        {size, p->config->artifact_max_bytes, "one artifact (SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB)"},
-        {p->artifacts_bytes + size, p->config->artifacts_max_bytes,
-         "all artifacts (SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB)"},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
-        if (caps[i].bytes > caps[i].max) {
-            char why[160];
-            snprintf(why, sizeof why, "%llu bytes are more than the maximum of %llu for %s",
-                     (unsigned long long)caps[i].bytes, (unsigned long long)caps[i].max,
-                     caps[i].what);
-            refuse_artifact(p, path, why);
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool announce(struct pipeline *p, const struct job_artifact *wanted, uint64_t size,
-                     uint32_t mode)
-{
-    struct result *r = &p->result;
-    struct result_artifact *a = &r->artifacts[r->n_artifacts];
-    const char *slash = strrchr(wanted->path, '/');
-    *a = (struct result_artifact){.path = strdup(wanted->path),
-                                  .filename = strdup(slash ? slash + 1 : wanted->path),
-                                  .size_bytes = size,
-                                  .optional = wanted->optional};
-    r->n_artifacts++; // result_done() frees its strings
-    int e = a->path && a->filename ? 0 : -ENOMEM;
-    if (!e && p->sink->artifact) {
-        e = p->sink->artifact(p->sink->ctx, a, mode);
-    }
-    if (e) {
-        refuse_artifact(p, wanted->path, strerror(-e));
-    }
-    return !e;
-}
-
-// The next of the list is open, or passed over. False: the job failed by it.
-static bool next_artifact(struct pipeline *p)
-{
-    const struct job_artifact *wanted = &p->job.artifacts[p->next_artifact++];
-    AUTO_CLOSE int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
-    const char *why = "";
-    int e = artifact_open(p->workspace, wanted->path, p->uid, &fd, &size, &mode, &why);
-    if (e == ARTIFACT_MISSING && wanted->optional) {
-        return true;
-    }
-    if (e) {
-        refuse_artifact(p, wanted->path, e > 0 ? why : strerror(-e));
-        return false;
-    }
-    if (!size_fits(p, wanted->path, size) || !announce(p, wanted, size, mode)) {
-        return false;
-    }
-    p->artifact = fd_take(&fd);
-    p->artifact_left = size;
-    p->artifacts_bytes += size;
-    return true;
-}
-
-// One piece of the open artifact. False: the job failed by it.
-static bool send_piece(struct pipeline *p)
-{
-    const char *path = p->result.artifacts[p->result.n_artifacts - 1].path;
-    size_t want = p->artifact_left < ARTIFACT_PIECE_BYTES ? (size_t)p->artifact_left
-                                                          : (size_t)ARTIFACT_PIECE_BYTES;
-    ssize_t n = want ? fd_read_full(p->artifact, p->chunk, want) : 0;
-    if (n < 0 || (size_t)n < want) {
-        refuse_artifact(p, path, n < 0 ? strerror((int)-n) : "became shorter while it was read");
-        return false;
-    }
-    int e = 0;
-    if (want && p->sink->artifact_data) {
-        e = p->sink->artifact_data(p->sink->ctx, p->chunk, want);
-    }
-    if (e) {
-        refuse_artifact(p, path, strerror(-e));
-        return false;
-    }
-    p->artifact_left -= want;
-    if (p->artifact_left == 0) {
-        p->artifact = fd_close(p->artifact);
-    }
-    return true;
-}
-
-// As far as the sink takes it. Each missing or refused artifact but the first is passed over in
-// silence: the first verdict stays, and what there is still reaches its owner.
+// As far as the sink takes it.
 static void collect_more(struct pipeline *p)
 {
-    while (!p->held && p->result.reason != REASON_CANCELLED) {
-        if (p->artifact >= 0) {
-            if (!send_piece(p)) {
-                p->artifact = fd_close(p->artifact);
-                p->result.n_artifacts--; // its owner has part of it: not an artifact
-                free(p->result.artifacts[p->result.n_artifacts].path);
-                free(p->result.artifacts[p->result.n_artifacts].filename);
-                break;
-            }
-        } else if (p->next_artifact < p->job.n_artifacts) {
-            next_artifact(p);
-        } else {
-            break;
-        }
+    bool more = true;
+    while (more && !p->held && p->result.reason != REASON_CANCELLED) {
+        more = collection_step(&p->collection);
     }
     if (!p->held || p->result.reason == REASON_CANCELLED) {
         finish(p);
@@ -584,8 +466,9 @@ static void collect(struct pipeline *p)
         return;
     }
     p->result.collect_started_at = wall_clock_ms();
-    p->result.artifacts = calloc(p->job.n_artifacts, sizeof *p->result.artifacts);
-    if (!p->result.artifacts) {
+    p->collection.workspace = p->workspace;
+    p->collection.uid = p->uid;
+    if (collection_begin(&p->collection)) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");
         finish(p);
         return;
@@ -593,8 +476,7 @@ static void collect(struct pipeline *p)
     collect_more(p);
 }
 
-// ---- The end
-// --------------------------------------------------------------------------------------
+// ---- The end ------------------------------------------------------------------------------------
 
 // Gives everything back. What the launcher holds is dropped by it before whatever it is asked next.
 static void release(struct pipeline *p)
@@ -610,7 +492,7 @@ static void release(struct pipeline *p)
     stream_close(&p->err);
     guest_done(&p->guest);
     disk_end(&p->disk);
-    p->artifact = fd_close(p->artifact);
+    collection_end(&p->collection);
     p->workspace = fd_close(p->workspace);
     if (p->has_tmpfs) {
         runner_tmpfs_drop(p->runner, p->plan.start.workspace_no);
@@ -659,7 +541,14 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
     p->sink = sink;
     p->job = *job;
     *job = (struct job){.stdin_fd = -1};
-    p->workspace = p->artifact = -1;
+    p->workspace = -1;
+    p->collection = (struct collection){.config = config,
+                                        .sink = sink,
+                                        .job = &p->job,
+                                        .result = &p->result,
+                                        .chunk = p->chunk,
+                                        .workspace = -1,
+                                        .fd = -1};
     p->guest.fd = p->out.fd = p->err.fd = -1;
     p->out.live = p->err.live = send_live;
     p->out.ctx = p->err.ctx = p;
