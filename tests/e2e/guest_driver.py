@@ -25,6 +25,7 @@ MAGIC, CODE, PARAMS, RUN, RESULT, ERROR = 0x4C534931, 1, 2, 3, 32, 33
 DEFAULT_NAME = {"python": "snippet.py", "javascript": "snippet.js"}
 
 
+WRAPPERS = {"python": "python.pyc", "javascript": "javascript.cjs"}
 PRODUCT_FLAGS = {"python": ["-s", "-S", "-u"], "javascript": []}
 
 
@@ -57,17 +58,21 @@ def _program(variable, path, work="/"):
 
 
 @functools.cache
-def wrapper(language):
-    """The file the interpreter is given: for Python the compiled one, as in the product."""
-    folder = tempfile.mkdtemp(prefix="wrapper-", dir="/tmp")
+def guest_folder():
+    """The guest's files as the build makes them, and as they are in the source."""
+    folder = tempfile.mkdtemp(prefix="guest-", dir="/tmp")
     atexit.register(shutil.rmtree, folder)
-    for file in [*SOURCE.glob("*.py"), *SOURCE.glob("*.cjs")]:
-        shutil.copy(file, folder)
-    if language == "javascript":
-        return f"{folder}/javascript.cjs"
-    compiler = [*_program("ISLE_TEST_PYTHON", "usr/bin/python3.13"), "-I", "-S"]
-    subprocess.run([*compiler, f"{folder}/compile-guest.py", f"{folder}/python.pyc"], check=True)
-    return f"{folder}/python.pyc"
+    subprocess.run([str(SOURCE / "make-guest"), str(SOURCE), f"{folder}/guest"], check=True)
+    shutil.copytree(SOURCE, f"{folder}/source")
+    if "ISLE_TEST_PYTHON" in os.environ:
+        compiler = [*_program("ISLE_TEST_PYTHON", ""), f"{folder}/source/compile-guest.py"]
+        subprocess.run([*compiler, f"{folder}/guest/python.pyc"], check=True)
+    return pathlib.Path(folder)
+
+
+def wrapper(language):
+    """The file the interpreter is given."""
+    return str(guest_folder() / "guest" / WRAPPERS[language])
 
 
 def frame(kind, seq, payload):

@@ -40,6 +40,11 @@ def test_value_params_and_output(run):
     assert r.value == {"a": [1, 2.5, "x", True], "n": None} and r.out == "hi\n" and r.err == ""
 
 
+def test_runs_from_the_source_folder(run, monkeypatch):
+    monkeypatch.setattr(guest_driver, "wrapper", lambda _: str(guest_driver.guest_folder() / "source/javascript.cjs"))
+    assert run("return [params]", {"a": 1}).value == [{"a": 1}]
+
+
 def test_no_return_is_null(run):
     for code in ("const x = 1", "", "// nothing", "return", "return undefined"):
         assert run(code).text == "null"

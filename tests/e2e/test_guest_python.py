@@ -256,7 +256,7 @@ def test_return_compiles_to_the_same(run):
     """Half the standard library, each file with a return at its end."""
     library = guest_driver.ROOT / "usr/lib/python3.13"
     files = [f"/{path.relative_to(guest_driver.ROOT)}" for path in sorted(library.glob("*.py")) if path.stem != "this"]
-    folder = os.path.dirname(guest_driver.wrapper("python"))
+    folder = str(guest_driver.guest_folder() / "source")
     shutil.copy(os.path.join(os.path.dirname(__file__), "guest_compare.py"), folder)
     done = subprocess.run(
         [*guest_driver.interpreter("python"), f"{folder}/guest_compare.py", folder, *files],
@@ -448,6 +448,11 @@ def test_what_site_does(run, tmp_path):
     r = run(program)
     assert (r.out, r.err, r.status) == bare(tmp_path, program)
     assert r.status == 3 and r.error == {"type": "SystemExit", "message": "3"}
+
+
+def test_runs_from_the_source_folder(run, monkeypatch):
+    monkeypatch.setattr(guest_driver, "wrapper", lambda _: str(guest_driver.guest_folder() / "source/python.py"))
+    assert run("from math import *\nreturn [params, floor(2.5)]", {"a": 1}).value == [{"a": 1}, 2]
 
 
 def test_json_is_not_imported(run):
