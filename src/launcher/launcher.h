@@ -127,6 +127,8 @@ PLAN_STEPS(STEP_DECLARE)
 _Noreturn void child_pid1(struct launch *c);
 _Noreturn void child_pid2(struct launch *c);
 int child_parent_death(void);
+// After a drop: can inner root be had back? 0, or -EPERM if it can.
+int child_try_undo(void);
 
 // rung.c
 // In pid 2 (or a probe), inner root, single-threaded: becomes `uid` (1000 in its own namespace; in

@@ -82,6 +82,8 @@ int child_parent_death(void)
     return poll(&p, 1, 0) == 0 ? 0 : -ESRCH;
 }
 
+int child_try_undo(void) { return setresuid(0, 0, 0) && setuid(0) ? 0 : -EPERM; }
+
 int step_pid1_parent_death(struct launch *c)
 {
     (void)c;
@@ -161,7 +163,8 @@ int step_shim_identity(struct launch *c)
     if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
         return -errno;
     }
-    return caps_set(0); // NO_SETUID_FIXUP has kept them over the change
+    int e = caps_set(0); // NO_SETUID_FIXUP has kept them over the change
+    return e ? e : child_try_undo();
 }
 
 int step_shim_parent_death(struct launch *c)

@@ -143,7 +143,8 @@ int step_capabilities(struct launch *c)
         e = caps_bound(0);
         e = e ? e : caps_lock();
     }
-    return e ? e : caps_set(0);
+    e = e ? e : caps_set(0);
+    return e ? e : child_try_undo();
 }
 
 int step_rlimits(struct launch *c)

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
@@ -211,4 +213,26 @@ void check_border(struct client *c)
     struct try t = try_of(five);
     e = client_run(c, id, &t, 5000, &r);
     check("after all that the parked sandbox still runs its job", clean_exit(&r, e, 5), say(&r, e));
+}
+
+// A service that asks and does not read the answers. The launcher keeps nothing for it: after some
+// seconds it takes it for gone, and ends everything.
+void check_flood(struct client *c)
+{
+    const char *const sleeper[] = {"/bin/sleep", "100", NULL};
+    struct try t = try_of(sleeper);
+    struct plan_record r;
+    uint32_t tag = client_start(c, 0, &t);
+    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &r, NULL);
+    struct plan_request q = {.op = PLAN_SAMPLE, .id = r.id};
+    struct pollfd p = {.fd = c->seat.launcher_pidfd, .events = POLLIN};
+    int ended = 0;
+    for (int i = 0; i < 15000 && !ended; i++) {
+        for (int k = 0; k < 64; k++) {
+            msg_send(c->seat.launcher, &q, sizeof q, NULL, 0, MSG_DONTWAIT);
+        }
+        ended = poll(&p, 1, 1);
+    }
+    check("launcher: ends for a service that does not read, and its jobs with it", !e && ended == 1,
+          say(&r, e));
 }

@@ -22,11 +22,12 @@ static int arm(struct client *c, uint32_t call, struct plan_record *ret, struct 
 }
 
 // Failures that a launch may survive: each is a comfort, not a fence.
-static bool may_survive(uint32_t step)
+static bool may_survive(uint32_t step, const char *call)
 {
-    return step == PLAN_STEP_groups        // made ahead: then in line
-           || step == PLAN_STEP_mount_proc // cloned, or made twice
-           || step == PLAN_STEP_end;       // figures are unknown, a removal is tried again
+    bool drop = step == PLAN_STEP_shim_identity || step == PLAN_STEP_capabilities;
+    return step == PLAN_STEP_groups                 // made ahead: then in line
+           || step == PLAN_STEP_end                 // figures are unknown, a removal is tried again
+           || (drop && !strcmp(call, "setresuid")); // the attempt to undo it shall fail
 }
 
 // One job with the Nth call failing. False when there was no such call.
@@ -56,7 +57,9 @@ static bool one_call(struct client *c, uint32_t call, bool parked, const struct 
     }
     bool refused = g || (!e && r.error); // PREPARE said so, or END
     bool known = g ? parked_r.step < PLAN_STEP_NAMES : r.step < PLAN_STEP_NAMES;
-    bool right = refused ? known : clean_exit(&r, e, 7) && may_survive(told.step);
+    bool right = refused
+                     ? known
+                     : clean_exit(&r, e, 7) && may_survive(told.step, (const char *)told.marks_ns);
     bool same = left.mounts == before->mounts && left.fds <= before->fds && left.groups == 0;
     struct try again = try_of(job);
     int n = client_run(c, 0, &again, 5000, &next);

@@ -32,6 +32,8 @@ void check_inject(struct client *c);
 // check_kills.c: the service's side, and the front's side of one round.
 void serve_soak(struct client *c);
 bool kill_and_look(struct front *f, int round, const char *data);
+// The last thing an instance does: the launcher ends by it.
+void check_flood(struct client *c);
 void check_rung(struct client *c, uint32_t rung);
 
 #endif

@@ -121,6 +121,9 @@ static int service_main(int argc, char **argv)
     end_ahead(&c);
     int one = client_make_workspace(&c, "once/t", V0, false);
     check("a workspace for the tests", one >= 0, strerror(-one));
+    if (argc > 1 && !strcmp(argv[1], "flood")) {
+        check_flood(&c);
+    }
     if (argc > 2 && !strcmp(argv[1], "rung")) {
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
@@ -251,6 +254,11 @@ int main(int argc, char **argv)
         char *const args[] = {name, number, NULL};
         uint32_t refuse = rung == PLAN_RUNG_PARENT ? 0 : rung == PLAN_RUNG_SELF ? 2 : 6;
         bad |= run_instance(argv[1], data, refuse, args) != 0;
+    }
+    if (argc == 2) {
+        char flood[] = "flood";
+        char *const args[] = {flood, NULL};
+        bad |= run_instance(argv[1], data, 0, args) != 0;
     }
     if (argc == 2 || only_kills) {
         bad |= run_kills(argv[1], data) != 0;
