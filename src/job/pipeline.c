@@ -25,6 +25,7 @@
 enum {
     TIMEOUT_GRACE_MS = 2000,
     CANCEL_GRACE_MS = 500,
+    PATIENCE_MS = 60000,
 };
 
 enum state { PREPARING, EXECUTING, COLLECTING, DONE };
@@ -53,7 +54,7 @@ struct pipeline {
     uint64_t executed_at_ns; // 0: not yet
     bool stopping;           // TERM is on its way; KILL follows by kill_timer
     uint64_t stop_grace_ms;
-    struct loop_timer begin, time_limit, kill_timer, disk_timer;
+    struct loop_timer begin, time_limit, kill_timer, disk_timer, patience;
     struct stream out, err;
     struct pump input;
     struct guest guest;
@@ -227,11 +228,20 @@ static void stop(struct pipeline *p, uint64_t grace_ms)
     }
 }
 
-static void kill_now(struct loop_timer *t)
+// The launcher owes an answer from here on.
+static void expect_answer(struct pipeline *p)
 {
-    struct pipeline *p = t->ctx;
-    runner_kill(p->runner, p->id);
+    uint64_t ms = p->config->launcher_patience_ms;
+    loop_timer_set(p->loop, &p->patience, (ms ? ms : PATIENCE_MS) * NS_PER_MS);
 }
+
+static void kill_sandbox(struct pipeline *p)
+{
+    runner_kill(p->runner, p->id);
+    expect_answer(p);
+}
+
+static void kill_now(struct loop_timer *t) { kill_sandbox(t->ctx); }
 
 static void time_is_up(struct loop_timer *t)
 {
@@ -270,7 +280,7 @@ static void look_at_disk(struct loop_timer *t)
     int verdict = disk_look(&p->disk);
     if (verdict > DISK_FINE) {
         disk_verdict(p, verdict);
-        runner_kill(p->runner, p->id);
+        kill_sandbox(p);
         return;
     }
     loop_timer_set(p->loop, &p->disk_timer, DISK_LOOK_MS * NS_PER_MS);
@@ -280,6 +290,7 @@ static void running(struct pipeline *p, const struct plan_record *rec)
 {
     p->id = rec->id;
     p->executed_at_ns = clock_now_ns();
+    loop_timer_clear(p->loop, &p->patience);
     p->result.isolation.isolated = true;
     loop_timer_set(p->loop, &p->time_limit,
                    (uint64_t)p->job.limits.value[LIMIT_TIMEOUT] * NS_PER_MS);
@@ -299,6 +310,7 @@ static void ended(struct pipeline *p, const struct plan_record *rec)
     loop_timer_clear(p->loop, &p->time_limit);
     loop_timer_clear(p->loop, &p->kill_timer);
     loop_timer_clear(p->loop, &p->disk_timer);
+    loop_timer_clear(p->loop, &p->patience);
     if (p->executed_at_ns) {
         p->result.usage.wall_ms =
             (int64_t)((clock_now_ns() - p->executed_at_ns + NS_PER_MS / 2) / NS_PER_MS);
@@ -328,6 +340,22 @@ static void sandbox_says(struct runner_call *c, const struct plan_record *rec, i
     } else if (rec->op == PLAN_END) {
         ended(p, rec);
     }
+}
+
+// A launcher that lives but does not answer, START or KILL: its sandboxes end with it, and it with
+// the service, or by the front, which kills what is left.
+static void answer_is_missing(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    struct plan_record nothing = {.op = PLAN_END,
+                                  .error = EPIPE,
+                                  .status = -1,
+                                  .cpu_ns = PLAN_UNKNOWN,
+                                  .memory_peak_bytes = PLAN_UNKNOWN,
+                                  .pids_peak = PLAN_UNKNOWN};
+    result_fail(&p->result, REASON_INTERNAL, STAGE_EXECUTION, "the launcher does not answer");
+    runner_forget(p->runner, &p->call);
+    ended(p, &nothing);
 }
 
 // The job's standard input: what the user gave, through a pipe of our own.
@@ -397,6 +425,7 @@ static int start(struct pipeline *p)
         [PLAN_FD_ARGS] = args,
     };
     p->call = RUNNER_CALL_INIT(sandbox_says, p);
+    expect_answer(p);
     return runner_send(p->runner, &p->plan.start, fds, PLAN_N_START_FDS, &p->call);
 }
 
@@ -483,7 +512,8 @@ static void release(struct pipeline *p)
 {
     runner_forget(p->runner, &p->call);
     runner_leave_parked(p->runner, p);
-    struct loop_timer *timers[] = {&p->begin, &p->time_limit, &p->kill_timer, &p->disk_timer};
+    struct loop_timer *timers[] = {&p->begin, &p->time_limit, &p->kill_timer, &p->disk_timer,
+                                   &p->patience};
     for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
         loop_timer_clear(p->loop, timers[i]);
     }
@@ -555,6 +585,7 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
     p->time_limit = LOOP_TIMER_INIT(time_is_up, p);
     p->kill_timer = LOOP_TIMER_INIT(kill_now, p);
     p->disk_timer = LOOP_TIMER_INIT(look_at_disk, p);
+    p->patience = LOOP_TIMER_INIT(answer_is_missing, p);
     p->begin = LOOP_TIMER_INIT(prepare, p);
     result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
                 (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);

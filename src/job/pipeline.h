@@ -38,6 +38,9 @@ struct pipeline_config {
     int null;                    // /dev/null, opened for reading and writing
     struct uids *uids;           // of the instance
     struct lower_host host;
+    // How long a launcher that lives may owe an answer before the job ends as `internal`; 0: a
+    // minute. Far above what a slow host needs: a launch, or the end of a killed sandbox.
+    uint64_t launcher_patience_ms;
     uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
     uint32_t downgrades;                              // enum plan_downgrade bits, for the result
     const char *tz;                                   // TZ inside

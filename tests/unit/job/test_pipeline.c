@@ -441,6 +441,33 @@ static void the_launchers_death_while_it_waits_for_one(void **state)
     end(&b);
 }
 
+static void a_launcher_that_does_not_answer_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin(&b, "");
+    b.config.launcher_patience_ms = 100;
+    started(&b, fds); // and never a word
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    assert_string_equal(b.error, "the launcher does not answer");
+    drop(fds);
+    end(&b);
+
+    begin(&b, "");
+    b.config.launcher_patience_ms = 100;
+    struct plan_request q = started(&b, fds);
+    say_executed(&b, q.tag);
+    assert_int_equal(write(fds[PLAN_FD_STDOUT], "x", 1), 1);
+    pipeline_cancel(b.pipeline);
+    step_until_done(&b); // TERM, KILL, and no END
+    assert_int_equal(b.seen.reason, REASON_CANCELLED);
+    assert_string_equal(buf_text(&b.live), "x");
+    drop(fds);
+    end(&b);
+}
+
 static bool sink_collected(void *ctx)
 {
     struct bench *b = ctx;
@@ -489,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_cancel_while_it_waits_for_one),
         cmocka_unit_test(the_launchers_death_while_it_waits_for_one),
         cmocka_unit_test(what_the_launcher_takes_along_is_left_to_it),
+        cmocka_unit_test(a_launcher_that_does_not_answer_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
