@@ -252,34 +252,12 @@ static void time_is_up(struct loop_timer *t)
     stop(p, TIMEOUT_GRACE_MS);
 }
 
-static void disk_verdict(struct pipeline *p, int verdict)
-{
-    long long mb = (long long)p->job.limits.value[LIMIT_DISK];
-    switch (verdict) {
-    case DISK_OVER:
-        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)",
-                    mb);
-        break;
-    case DISK_FILES:
-        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION,
-                    "Disk limit reached (%llu files and folders)",
-                    (unsigned long long)p->plan.workspace_inodes);
-        break;
-    case DISK_FLOOR:
-        result_fail(&p->result, REASON_DISK_LIMIT, STAGE_EXECUTION,
-                    "Disk limit reached: the host has hardly any space left");
-        break;
-    default:
-        break;
-    }
-}
-
 static void look_at_disk(struct loop_timer *t)
 {
     struct pipeline *p = t->ctx;
     int verdict = disk_look(&p->disk);
     if (verdict > DISK_FINE) {
-        disk_verdict(p, verdict);
+        verdict_disk(&p->result, &p->job, verdict, p->plan.workspace_inodes);
         kill_sandbox(p);
         return;
     }
@@ -465,7 +443,7 @@ static void measure_workspace(struct pipeline *p)
         int verdict = disk_settle(&p->disk);
         if (verdict >= 0) {
             p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
-            disk_verdict(p, verdict);
+            verdict_disk(&p->result, &p->job, verdict, p->plan.workspace_inodes);
         }
     } else if (fstatfs(p->workspace, &s) == 0) {
         p->result.usage.disk_bytes = (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);

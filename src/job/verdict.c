@@ -196,3 +196,24 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
         command_ended(r);
     }
 }
+
+void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
+                  uint64_t max_entries)
+{
+    switch (verdict) {
+    case DISK_FINE:
+        break;
+    case DISK_OVER:
+        result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)",
+                    (long long)j->limits.value[LIMIT_DISK]);
+        break;
+    case DISK_FILES:
+        result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION,
+                    "Disk limit reached (%llu files and folders)", (unsigned long long)max_entries);
+        break;
+    case DISK_FLOOR:
+        result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION,
+                    "Disk limit reached: the host has hardly any space left");
+        break;
+    }
+}

@@ -6,11 +6,16 @@
 #include "model/job.h"
 #include "model/result.h"
 #include "plan/plan.h"
+#include "workspace/disk.h"
 
 // The end of a sandbox. Sets exit code, signal, figures, value and, unless an earlier verdict
 // stands (a time limit, a cancel), reason and error. Takes g's value and error over.
 void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,
                  struct guest *g);
+
+// A look at a folder workspace: disk_limit unless it was fine, or an earlier verdict stands.
+void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
+                  uint64_t max_entries);
 
 // "2.0s", "0.25s": how limits appear in messages. Returns text.
 const char *verdict_seconds(int64_t ms, char *text, size_t size);
