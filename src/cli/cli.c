@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/text.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -46,7 +48,10 @@ int cli_main(int argc, char **argv, const struct cli_places *places)
         return end_of_output();
     }
     if (*word) {
-        fprintf(stderr, "isle: unknown verb %.60s; `isle --help` lists them\n", word);
+        char shown[64];
+        snprintf(shown, sizeof shown, "%.60s", word);
+        text_no_controls(shown);
+        fprintf(stderr, "isle: unknown verb %s; `isle --help` lists them\n", shown);
     } else {
         print_help(stderr);
     }

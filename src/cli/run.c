@@ -1,6 +1,7 @@
 // `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/outdir.h"
 #include "cli/report.h"
@@ -37,14 +38,16 @@ struct run {
 };
 
 static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+// What it quotes may come from a stranger, by way of a script: no control characters.
 static int complain(const char *format, ...)
 {
+    char text[1024];
     va_list args;
-    fputs("isle run: ", stderr);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    putc('\n', stderr);
+    text_no_controls(text);
+    fprintf(stderr, "isle run: %s\n", text);
     return CLI_REFUSED;
 }
 

@@ -62,3 +62,12 @@ print(resource.getrlimit(resource.RLIMIT_CORE))
 """
     r = isle.command(["python3", "-c", code])
     assert r.reason == "ok" and r.lines == ["(1, 1)"], (r.result, r.stderr)
+
+
+@pytest.mark.parametrize("text", ["\x1b[31m", "\x9b31m"])
+def test_messages_of_the_front_send_nothing_to_a_terminal(isle, text):
+    for args in (("run", "--timeout", text, "--", "true"), ("run", f"--{text}"), (text,)):
+        p = isle.start(*args)
+        out, err = p.communicate(timeout=20)
+        assert p.returncode == 125 and out == b""
+        assert text.encode() not in err and b"\x1b" not in err, err

@@ -89,6 +89,7 @@ static const struct {
     {"FS_IOC_SETFLAGS", 0x40086602},
     {"FS_IOC_FSSETXATTR", 0x401C5820},
     {"RLIMIT_CORE", 4},
+    {"MSG_OOB", 1},
     {"PR_SCHED_CORE", 62},
     {"IOC_TYPE", 0xff00},
     {"XFS_TYPE", 0x5800},
