@@ -4,8 +4,7 @@
 #define ISLE_CLI_CLI_H
 
 enum {
-    CLI_REFUSED = 125,   // bad arguments, and whatever else is not the job's own end
-    CLI_CANCELLED = 130, // Ctrl-C, SIGTERM
+    CLI_REFUSED = 125, // bad arguments, and whatever else is not the job's own end
 };
 
 // The one-shot workspace that the front makes while the service starts, below once/.

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(struct option_error *e, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static int refuse(struct option_error *e, const char *format, ...)
+int option_refuse(struct option_error *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -68,7 +66,7 @@ static int store(const struct option *o, void *target, char *value, struct optio
         return 0;
     case OPTION_LIST:
         if (list->n == OPTION_LIST_MAX) {
-            return refuse(e, "%s: more than %d", o->name, OPTION_LIST_MAX);
+            return option_refuse(e, "%s: more than %d", o->name, OPTION_LIST_MAX);
         }
         return list_add(list, value);
     }
@@ -82,17 +80,17 @@ static int take(const struct option *table, size_t n, char **argv, size_t *at, v
     char *value;
     const struct option *o = find(table, n, argv[*at], &value);
     if (!o) {
-        return refuse(e, "%.100s: unknown option", argv[*at]);
+        return option_refuse(e, "%.100s: unknown option", argv[*at]);
     }
     if (o->kind == OPTION_FLAG && value) {
-        return refuse(e, "%s: takes no value", o->name);
+        return option_refuse(e, "%s: takes no value", o->name);
     }
     if (o->kind != OPTION_FLAG && !value) {
         value = argv[++*at];
         char *ignored;
         // "--timeout -l" forgot a value; "--code=-l" says that it is meant
         if (!value || find(table, n, value, &ignored)) {
-            return refuse(e, "%s: needs a value (%s)", o->name, o->argument);
+            return option_refuse(e, "%s: needs a value (%s)", o->name, o->argument);
         }
     }
     return store(o, target, value, e);

@@ -43,4 +43,8 @@ struct option_error {
 int options_parse(const struct option *table, size_t n, char **argv, void *target,
                   struct option_rest *ret, struct option_error *ret_error);
 
+// The same refusal for what no table says, such as two options that exclude each other. -EINVAL.
+int option_refuse(struct option_error *ret_error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 #endif

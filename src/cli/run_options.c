@@ -2,7 +2,6 @@
 
 #include "base/fd.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,38 +45,27 @@ static void fill_table(struct option table[N_OPTIONS])
     }
 }
 
-static int refuse(struct option_error *e, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static int refuse(struct option_error *e, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    vsnprintf(e->text, sizeof e->text, format, args);
-    va_end(args);
-    return -EINVAL;
-}
-
 // One thing to run.
 static int choose(struct run_options *o, const struct option_rest *rest, struct option_error *e)
 {
     if (rest->n_operands > 1) {
-        return refuse(e, "%.100s: one FILE is enough; words of a command go behind --",
-                      rest->operands[1]);
+        return option_refuse(e, "%.100s: one FILE is enough; words of a command go behind --",
+                             rest->operands[1]);
     }
     o->file = rest->n_operands ? rest->operands[0] : NULL;
     o->command = rest->command;
     int n = (o->file != NULL) + (o->code != NULL) + (o->command != NULL);
     if (n == 0) {
-        return refuse(e, "nothing to run: give FILE, -c CODE, - or -- CMD");
+        return option_refuse(e, "nothing to run: give FILE, -c CODE, - or -- CMD");
     }
     if (n > 1) {
-        return refuse(e, "give only one of FILE, -c CODE, - and -- CMD");
+        return option_refuse(e, "give only one of FILE, -c CODE, - and -- CMD");
     }
     if (o->command && !o->command[0]) {
-        return refuse(e, "--: a command must follow");
+        return option_refuse(e, "--: a command must follow");
     }
     if (o->file && strcmp(o->file, "-") == 0 && o->input && strcmp(o->input, "-") == 0) {
-        return refuse(e, "--stdin: - cannot be both the code and its input");
+        return option_refuse(e, "--stdin: - cannot be both the code and its input");
     }
     return 0;
 }

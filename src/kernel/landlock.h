@@ -13,7 +13,6 @@ enum {
     LANDLOCK_NODE = 1 << 1 | 1 << 2 | 1 << 15, // a device: read, write, ioctl
     // All but making device nodes. REFER included: else a rename between folders is EXDEV.
     LANDLOCK_ALL = 0xffff & ~(1 << 6) & ~(1 << 11),
-    LANDLOCK_FILE_READ = 1 << 2, // of a rule on a file: folder rights are EINVAL there
 };
 
 // Version of the kernel's interface; 0: none.

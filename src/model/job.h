@@ -28,7 +28,6 @@ enum job_kind {
 enum {
     JOB_MAX_CODE_BYTES = 1 << 20,
     JOB_MAX_PARAMS_BYTES = 8 << 20,
-    JOB_MAX_STDIN_BYTES = 64 << 20, // what isle itself keeps; `isle run` streams
     JOB_MAX_ARGV_BYTES = 128 << 10,
     JOB_MAX_ARGV = 4096,
     JOB_MAX_ENV_BYTES = 64 << 10,

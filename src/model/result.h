@@ -56,8 +56,7 @@ extern const char *const stage_names[STAGE_COUNT];
 
 struct result_artifact {
     char *path; // relative to /workspace
-    char
-        *filename; // base name; a folder becomes NAME.zip (later work: folders are refused for now)
+    char *filename; // base name
     uint64_t size_bytes;
     char checksum[65]; // SHA-256, hex; "" when not computed
     bool optional;

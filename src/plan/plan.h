@@ -125,8 +125,7 @@ struct plan_request {
     char workspace[PLAN_NAME_MAX]; // [a-z0-9-]+/[a-z0-9-]+
 };
 
-// Where a sandbox failed, when it did: `step` indexes plan_steps (steps.h).
-// Moments of a launch, CLOCK_MONOTONIC ns, 0 where not reached. For `isle bench` and traces.
+// Moments of a launch, CLOCK_MONOTONIC ns, 0 where not reached. For tests/bench and traces.
 enum plan_mark {
     PLAN_T_REQUEST,
     PLAN_T_GROUPS, // cgroups made
@@ -154,7 +153,7 @@ struct plan_record {
     uint32_t id;
     uint32_t tag;
     int32_t error;  // 0, or a positive errno: *the sandbox* failed (never: the program failed)
-    uint32_t step;  // with error: plan_steps index
+    uint32_t step;  // with error: index into plan_steps (steps.h), or PLAN_STEP_end
     int32_t status; // END: wait status of the main process; -1 when none came
     uint32_t flags; // enum plan_flag
     uint32_t rung;
@@ -180,7 +179,7 @@ enum plan_downgrade {
 };
 
 _Static_assert(sizeof(struct plan_limits) == 48, "wire size");
-_Static_assert(sizeof(struct plan_request) == 216 + 0 * sizeof(int), "wire size");
+_Static_assert(sizeof(struct plan_request) == 216, "wire size");
 _Static_assert(sizeof(struct plan_record) == 40 + 24 + 8 * PLAN_N_MARKS + 8, "wire size");
 
 // Is this a request the launcher may act on? Pure: looks at the record alone, not at the host.

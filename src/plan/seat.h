@@ -1,7 +1,8 @@
 // seat.h: what isle-launcher is given once, at its start, by start/: descriptors in fixed places
 // and one sealed record. Whatever a plan names by index was fixed here.
 //
-// Working directory at exec: the folder of private mounts that host root made (START, step 5), with
+// Working directory at exec: the folder of private mounts that host root made (start step
+// "mounts"), with
 //   proc (fully visible, read-write)  ws (workspace root)  rt (runtime root)  guest (wrappers)
 //   dev (nodes)  new (empty, for the launcher's own tmpfs root)
 //   cache (package sets; only where there is a cache)

@@ -1,4 +1,4 @@
-// start.h: from host root to a service without power over the host (docs/ARCHITECTURE.md, "Start").
+// start.h: from host root to a service without power over the host (docs/ARCHITECTURE.md).
 //
 //   front     the process a user started; keeps its rights, stays outside
 //    └─ service   its child: through the outer user namespace, re-executed, dropped to inner uid 1
@@ -48,7 +48,7 @@ struct front {
     const char *run_dir;   // the caller's string
 };
 
-// Moments of a start, CLOCK_MONOTONIC. For `isle bench` and traces.
+// Moments of a start, CLOCK_MONOTONIC. For tests/bench and traces.
 enum start_mark {
     START_T_BEGIN,
     START_T_CLAIMED, // lock and range; leftovers cleaned
@@ -70,8 +70,8 @@ struct seat {
     int launcher; // SEQPACKET socket
     int launcher_pidfd;
     pid_t launcher_pid;
-    int cache_root;      // likewise; -1: no package sets here
     int workspace_root;  // opened in the launcher's mount namespace; holds once/ and kept/
+    int cache_root;      // likewise; -1: no package sets here
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
     uint32_t landlock_abi;
@@ -94,8 +94,9 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
 enum { START_END_MS = 10000 };
 int start_finish(struct front *f, int *ret_status, struct start_error *ret_error);
 
-// In main(), first thing: is this the re-executed image? Then start_inner() goes on with steps 8-11
-// and returns as the dropped service, or -errno after it told the front why: the caller just exits.
+// In main(), first thing: is this the re-executed image? Then start_inner() goes on with the steps
+// of START_INNER and returns as the dropped service, or -errno after it told the front why: the
+// caller just exits.
 int start_is_inner(int argc, char **argv);
 int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret_error);
 // Service, at its end: closes the launcher's socket, waits for the launcher (bounded), removes
