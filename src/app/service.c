@@ -45,8 +45,7 @@ static void give_up(struct service *s)
     loop_stop(s->loop);
 }
 
-// ---- To the front
-// --------------------------------------------------------------------------------
+// ---- To the front -------------------------------------------------------------------------------
 
 static void flush(struct service *s)
 {
@@ -124,8 +123,7 @@ static bool job_collected(void *ctx)
 
 static void job_finished(void *ctx, struct result *r) { send_final(ctx, r); }
 
-// ---- From the front
-// ------------------------------------------------------------------------------
+// ---- From the front -----------------------------------------------------------------------------
 
 // The front has checked the job already: a refusal here is one of a front of another build.
 static void refuse_job(struct service *s, const char *why)
@@ -248,8 +246,7 @@ static void front_ready(struct loop_watch *w, uint32_t events)
     }
 }
 
-// ---- Begin and end
-// -------------------------------------------------------------------------------
+// ---- Begin and end ------------------------------------------------------------------------------
 
 static int begin(struct service *s, const struct seat *seat)
 {

@@ -105,8 +105,7 @@ static _Noreturn void maker(struct launcher *l, int sock)
     _exit(0);
 }
 
-// ---- the launcher's side
-// --------------------------------------------------------------------------
+// ---- the launcher's side ------------------------------------------------------------------------
 
 static void want(struct launcher *l, int count)
 {

@@ -55,10 +55,9 @@ extern const char *const stage_names[STAGE_COUNT];
 #define RESULT_UNKNOWN (-1) // "could not be measured": null in JSON, never 0
 
 struct result_artifact {
-    char *path; // relative to /workspace
+    char *path;     // relative to /workspace
     char *filename; // base name
     uint64_t size_bytes;
-    char checksum[65]; // SHA-256, hex; "" when not computed
     bool optional;
 };
 
@@ -72,7 +71,7 @@ struct result {
     int exit_code;       // -1: null (ended by a signal, or never ran)
     int signal;          // 0: null
     struct buf out, err; // the kept heads, raw bytes
-    bool truncated_stdout, truncated_stderr, truncated_artifacts;
+    bool truncated_stdout, truncated_stderr;
     struct result_artifact *artifacts;
     size_t n_artifacts;
     struct {

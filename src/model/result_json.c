@@ -66,9 +66,7 @@ static void put_output(struct buf *out, const struct result *r)
     put_bool(out, "stdout", r->truncated_stdout);
     buf_putc(out, ',');
     put_bool(out, "stderr", r->truncated_stderr);
-    buf_putc(out, ',');
-    put_bool(out, "artifacts", r->truncated_artifacts);
-    buf_putc(out, '}');
+    buf_puts(out, ",\"artifacts\":false}"); // an artifact comes whole or not at all
 }
 
 static void put_artifact(struct buf *out, const struct result_artifact *a)
@@ -81,9 +79,7 @@ static void put_artifact(struct buf *out, const struct result_artifact *a)
     put_bool(out, "optional", a->optional);
     buf_puts(out, ",\"description\":null,\"file_type\":\"file\",");
     put_int(out, "size", (int64_t)a->size_bytes);
-    buf_putc(out, ',');
-    put_text(out, "checksum", a->checksum[0] ? a->checksum : NULL);
-    buf_puts(out, ",\"content_type\":null,\"storage_path\":null,\"url\":null,");
+    buf_puts(out, ",\"checksum\":null,\"content_type\":null,\"storage_path\":null,\"url\":null,");
     put_text(out, "filename", a->filename);
     buf_puts(out, ",\"asset_id\":null}");
 }

@@ -63,8 +63,7 @@ struct answer {
     int32_t launcher_pid;
 };
 
-// ---- The service: one job per order
-// --------------------------------------------------------------
+// ---- The service: one job per order -------------------------------------------------------------
 
 struct service {
     struct loop *loop;
@@ -214,8 +213,7 @@ static int serve(const struct seat *seat)
     return e != 0;
 }
 
-// ---- The front: order, time, tell
-// ----------------------------------------------------------------
+// ---- The front: order, time, tell ---------------------------------------------------------------
 
 struct front_state {
     struct front front;
