@@ -106,7 +106,7 @@ def test_LIM_08_cpu_of_all_processes(isle):
     r = isle.python(code, "--cpu-seconds", "1", "--cpus", "2", "--timeout", "20")
     assert r.reason == "cpu_limit", r.result
     assert r.result["usage"]["cpu_ms"] <= 2500 * SLOW
-    assert r.result["usage"]["wall_ms"] < 4000 * SLOW
+    assert r.result["usage"]["wall_ms"] < 15000 * SLOW
 
 
 def test_LIM_08_cpu_of_children_that_ended(isle):
