@@ -117,17 +117,24 @@ static int place(int *fd, int to)
     return dup3(*fd, to, O_CLOEXEC) < 0 ? -errno : 0;
 }
 
+// Its own scope for the descriptor: whatever number it had may be the next one's place.
+static int new_proc_at(int to, uint64_t attributes)
+{
+    AUTO_CLOSE int proc = proc_new();
+    int e = proc < 0 ? proc : 0;
+    if (!e && attributes) {
+        e = mount_set(proc, attributes, 0, 0);
+    }
+    return e ? e : place(&proc, to);
+}
+
 int step_proc(struct launch *c)
 {
     (void)c;
     // One stays read-write and attached nowhere: for id maps and namespace limits later. The other
     // is the job's, read-only. (A clone would be EINVAL before Linux 6.15.)
-    AUTO_CLOSE int own = proc_new();
-    int e = own < 0 ? own : place(&own, CHILD_PROC);
-    AUTO_CLOSE int jobs = e ? -1 : proc_new();
-    e = e || jobs >= 0 ? e : jobs;
-    e = e ? e : mount_set(jobs, MOUNT_ATTR_RDONLY, 0, 0);
-    return e ? e : place(&jobs, CHILD_PROC_JOB);
+    int e = new_proc_at(CHILD_PROC, 0);
+    return e ? e : new_proc_at(CHILD_PROC_JOB, MOUNT_ATTR_RDONLY);
 }
 
 int step_root(struct launch *c)
