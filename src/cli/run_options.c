@@ -153,8 +153,9 @@ void run_options_help(FILE *out)
         print_limit(out, (enum limit)i);
     }
     fputs("\nExit status: the job's own (1 if it exited 0 without success); 128 + n by signal n;\n"
-          "124 timeout or CPU time; 137 memory; 130 cancelled; 125 everything else, and then\n"
-          "nothing of the job ran or the sandbox failed.\n\nExamples:\n"
+          "124 timeout or CPU time; 137 memory; 130 cancelled; 125 everything else:\n"
+          "refused before it ran, disk limit, output that could not be written, a sandbox that "
+          "failed.\n\nExamples:\n"
           "  isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'\n"
           "  isle run job.js --timeout 5 --memory 256\n"
           "  isle run plot.py --file data.csv:input/data.csv \\\n"

@@ -1,6 +1,7 @@
 // template.c: the launcher's own tree, and in it the model of every job's root: all of it but what
-// each job must have of its own (/proc, /tmp, /dev/shm, /workspace, /packages/N). A sandbox's mount
-// namespace is a copy of the launcher's, so that what is made here costs a job nothing.
+// each job must have of its own (/proc, /tmp, /dev/shm, /workspace, /packages/N). A sandbox begins
+// in a mount namespace that holds the model alone, and copies it: what is made here costs a job
+// nothing.
 #include "base/fd.h"
 #include "kernel/mount.h"
 #include "launcher/launcher.h"
