@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -214,6 +216,31 @@ static int run_instance(const char *libexec, const char *data, uint32_t refuse, 
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+// The same host with less of control groups: in a mount namespace where hierarchies are missing.
+// 0, or what failed.
+static int run_lesser_host(const char *libexec, const char *data, bool v1, bool v2)
+{
+    static const char *const trees[] = {"memory", "pids", "cpu", "cpuacct", "unified"};
+    char names[][10] = {"exits", "execution", "view", "border", "parked", "stock"};
+    char *const args[] = {names[0], names[1], names[2], names[3], names[4], names[5], NULL};
+    fprintf(stderr, "a host with%s v1, with%s v2:\n", v1 ? "" : "out", v2 ? "" : "out");
+    pid_t pid = fork();
+    if (pid == 0) {
+        bool bad = unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+        for (size_t i = 0; i < ARRAY_LEN(trees); i++) {
+            char path[64];
+            bool kept = i + 1 < ARRAY_LEN(trees) ? v1 : v2;
+            snprintf(path, sizeof path, "/sys/fs/cgroup/%s", trees[i]);
+            if (!kept && umount2(path, MNT_DETACH) && errno != EINVAL && errno != ENOENT) {
+                bad = true;
+            }
+        }
+        _exit(bad || run_instance(libexec, data, 0, args) != 0);
+    }
+    int status;
+    return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
+}
+
 static int run_kills(const char *libexec, const char *data)
 {
     const char *text = getenv("ISLE_TEST_KILLS");
@@ -259,6 +286,11 @@ int main(int argc, char **argv)
         char flood[] = "flood";
         char *const args[] = {flood, NULL};
         bad |= run_instance(argv[1], data, 0, args) != 0;
+    }
+    if (argc == 2) {
+        bad |= run_lesser_host(argv[1], data, true, false);
+        bad |= run_lesser_host(argv[1], data, false, true);
+        bad |= run_lesser_host(argv[1], data, false, false);
     }
     if (argc == 2 || only_kills) {
         bad |= run_kills(argv[1], data) != 0;
