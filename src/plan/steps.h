@@ -33,7 +33,7 @@ enum plan_where {
       "in the new pid namespace, but still in the launcher's mounts: only where a full /proc is "  \
       "to be seen may another be made")                                                            \
     X(root, ONE, PID1, "into the template: from here on there is no path to the launcher's tree")  \
-    X(network, ONE, PID1, "before pid 2 is born, which shares it")                                 \
+    X(network, ONE, PID1, "one made ahead is entered before pid 2 is born, which shares it")       \
     X(fork, ONE, PID1, "pid 2 leaves while pid 1 may still give it a privileged start")            \
     X(shim_capabilities, ONE, PID1,                                                                \
       "the bounding set goes while there still is a right to cut it")                              \
