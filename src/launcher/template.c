@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 
 // The working directory at first has what host root made (seat.h); below `new` grows the tree.
@@ -91,7 +92,7 @@ static int make_text(const char *path, const char *format, const char *hostname)
 
 static int copy_file(const char *name)
 {
-    char from[64], to[64], data[4096];
+    char from[64], to[64];
     snprintf(from, sizeof from, "rt/etc/%s", name);
     snprintf(to, sizeof to, "new/jail/etc/%s", name);
     AUTO_CLOSE int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -103,13 +104,9 @@ static int copy_file(const char *name)
         return -errno;
     }
     for (;;) {
-        ssize_t n = fd_read_full(in, data, sizeof data);
+        ssize_t n = sendfile(out, in, NULL, 1 << 20);
         if (n <= 0) {
-            return (int)n;
-        }
-        int e = fd_write_all(out, data, (size_t)n);
-        if (e) {
-            return e;
+            return n < 0 ? -errno : 0;
         }
     }
 }
