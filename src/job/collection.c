@@ -38,6 +38,14 @@ static bool size_fits(struct collection *c, const char *path, uint64_t size)
     return true;
 }
 
+// The newest of the list is none after all: its owner has not all of it.
+static void forget_newest(struct result *r)
+{
+    struct result_artifact *a = &r->artifacts[--r->n_artifacts];
+    free(a->path);
+    free(a->filename);
+}
+
 static bool announce(struct collection *c, const struct job_artifact *wanted, uint64_t size,
                      uint32_t mode)
 {
@@ -55,6 +63,7 @@ static bool announce(struct collection *c, const struct job_artifact *wanted, ui
     }
     if (e) {
         refuse(c, wanted->path, strerror(-e));
+        forget_newest(r);
     }
     return !e;
 }
@@ -116,15 +125,12 @@ int collection_begin(struct collection *c)
 
 bool collection_step(struct collection *c)
 {
-    struct result *r = c->result;
     if (c->fd >= 0) {
         if (send_piece(c)) {
             return true;
         }
         collection_end(c);
-        r->n_artifacts--; // its owner has part of it: not an artifact
-        free(r->artifacts[r->n_artifacts].path);
-        free(r->artifacts[r->n_artifacts].filename);
+        forget_newest(c->result);
         return false;
     }
     if (c->next < c->job->n_artifacts) {
