@@ -124,8 +124,41 @@ static void kill_parked(struct client *c)
     check("a refused START ends its sandbox", !e && r.error == ENOENT && r.id == id, say(&r, e));
 }
 
+// Many at once, each in its own workspace; then more than there are places.
+static void crowd(struct client *c)
+{
+    enum { CROWD = 40 };
+    const char *const job[] = {"/bin/sh", "-c", "echo $PPID-$$ > f; sleep 0.3; exit 7", NULL};
+    char name[24];
+    uint32_t tag[CROWD];
+    struct plan_record r;
+    int good = 0, e = 0;
+    for (uint32_t i = 0; i < CROWD; i++) {
+        struct try t = try_of(job);
+        snprintf(name, sizeof name, "once/c%u", i);
+        t.uid = V0 + 1000 + i;
+        t.workspace = name;
+        fd_close(client_make_workspace(c, name, t.uid, false));
+        tag[i] = client_start(c, 0, &t);
+    }
+    for (uint32_t i = 0; i < CROWD; i++) {
+        char text[16], path[32];
+        struct plan_record executed;
+        client_wait(c, PLAN_EXECUTED, tag[i], 20000, &executed, NULL);
+        client_wait(c, PLAN_PARKED, tag[i], 0, &executed, NULL);
+        e = client_wait(c, PLAN_END, tag[i], 20000, &r, NULL);
+        snprintf(path, sizeof path, "once/c%u/w/f", i);
+        fd_read_at(c->seat.workspace_root, path, text, sizeof text);
+        good += clean_exit(&r, e, 7) && !strcmp(text, "1-2\n");
+        snprintf(name, sizeof name, "once/c%u", i);
+        client_remove_workspace(c, name);
+    }
+    check("forty sandboxes at once, each with its own end", good == CROWD, say(&r, e));
+}
+
 void check_parked(struct client *c)
 {
+    crowd(c);
     late_workspaces(c);
     late_limits(c);
     kill_parked(c);

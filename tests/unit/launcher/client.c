@@ -48,7 +48,7 @@ int client_wait(struct client *c, uint32_t op, uint32_t tag, int timeout_ms,
         if (now >= until || poll(p, 2, (int)((until - now) / NS_PER_MS) + 1) <= 0) {
             return -ETIMEDOUT;
         }
-        if (!(p[0].revents & POLLIN) || c->n_early == 64) {
+        if (!(p[0].revents & POLLIN) || c->n_early == CLIENT_EARLY) {
             return -EPIPE;
         }
         int i = c->n_early;

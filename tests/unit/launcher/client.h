@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { V0 = PLAN_UID_WORKSPACE_0 };
+enum { V0 = PLAN_UID_WORKSPACE_0, CLIENT_EARLY = 256 };
 
 struct client {
     struct seat seat;
@@ -18,7 +18,7 @@ struct client {
     struct {
         struct plan_record r;
         int fd;
-    } early[64]; // records that came while another was waited for
+    } early[CLIENT_EARLY]; // records that came while another was waited for
     int n_early;
 };
 
