@@ -17,6 +17,10 @@ enum {
     OUT_BYTES = 10 << 20, // code, params, options, headers
 };
 
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 // Linux 6.16
+#endif
+
 void guest_close(struct guest *g)
 {
     if (g->fd >= 0) {
@@ -251,6 +255,10 @@ int guest_open(struct guest *g, struct loop *loop, const struct job *j, int *ret
     }
     g->fd = pair[0];
     AUTO_CLOSE int theirs = pair[1];
+    // Descriptors that the job sends would be closed by us, and a close may take its time: a TCP
+    // socket with SO_LINGER as long as the job likes. An older kernel relies on the job's filter.
+    const int no = 0;
+    setsockopt(g->fd, SOL_SOCKET, SO_PASSRIGHTS, &no, sizeof no);
     // The socket's buffer takes a small job whole, before there is anybody to read it.
     e = outbox_flush(&g->out, g->fd);
     if (e >= 0) {

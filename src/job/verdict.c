@@ -13,7 +13,11 @@
 
 #define MB (UINT64_C(1) << 20)
 
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+enum {
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    LATE_MS = 250, // a busy service may be that late
+};
 
 const char *verdict_seconds(int64_t ms, char *text, size_t size)
 {
@@ -90,6 +94,18 @@ static void limit_hit(struct result *r, const struct job *j, uint32_t flags)
     } else if (flags & PLAN_HIT_CPU) {
         result_fail(r, REASON_CPU_LIMIT, STAGE_EXECUTION, "CPU time limit reached (%s)",
                     verdict_seconds(j->limits.value[LIMIT_CPU], text, sizeof text));
+    }
+}
+
+// The launcher's clock has the last word: a service that was busy or stuck when time was up is no
+// reason to have more of it.
+static void time_was_up(struct result *r, const struct job *j, const struct plan_record *end)
+{
+    char text[32];
+    if (end->marks_ns[PLAN_T_REPORT] &&
+        r->usage.wall_ms > j->limits.value[LIMIT_TIMEOUT] + LATE_MS) {
+        result_fail(r, REASON_TIMEOUT, STAGE_EXECUTION, "Execution timeout (%s)",
+                    verdict_seconds(j->limits.value[LIMIT_TIMEOUT], text, sizeof text));
     }
 }
 
@@ -170,6 +186,7 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
 {
     take_figures(r, end);
     limit_hit(r, j, end->flags); // also in mid-launch: a limit that is too small to start
+    time_was_up(r, j, end);
     if (end->error) {
         launch_failed(r, j, end);
         return;

@@ -71,3 +71,21 @@ def test_messages_of_the_front_send_nothing_to_a_terminal(isle, text):
         out, err = p.communicate(timeout=20)
         assert p.returncode == 125 and out == b""
         assert text.encode() not in err and b"\x1b" not in err, err
+
+
+def test_a_socket_that_lingers_does_not_stop_the_clock(isle):
+    """Whoever is sent a socket closes it, and its SO_LINGER says how long that takes: the service, with the clock."""
+    code = """
+import os, subprocess, time
+for n in os.listdir("/proc/self/fd"):
+    try:
+        if os.readlink(f"/proc/self/fd/{n}").startswith("socket:"):
+            subprocess.run(["./linger", n], pass_fds=[int(n)])
+    except FileNotFoundError:
+        pass
+time.sleep(60)
+"""
+    r = isle.python(code, "--file", str(compiled_program("linger")), "--timeout", "2", within=8)
+    assert r.reason == "timeout", r.result
+    assert r.lines[0] == "setsockopt 0, lingers 0 s"  # what an older kernel, which lets it be sent, depends on
+    assert r.seconds < 6

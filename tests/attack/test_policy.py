@@ -80,6 +80,7 @@ CONSTANTS = {
     "FS_IOC_FSSETXATTR": 0x401C5820,
     "RLIMIT_CORE": 4,
     "MSG_OOB": 1,
+    "SO_LINGER": 13,
     "PR_SCHED_CORE": 62,
     "IOC_TYPE": 0xFF00,
     "XFS_TYPE": 0x5800,
