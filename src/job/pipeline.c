@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statfs.h>
 
 enum {
@@ -344,6 +345,7 @@ static int open_input(struct pipeline *p, int *ret)
         return -errno;
     }
     AUTO_CLOSE int theirs = ends[0];
+    fchmod(theirs, 0644); // to be opened anew as /dev/stdin, by another uid than ours
     int e = fcntl(ends[1], F_SETFL, O_NONBLOCK) ? -errno : 0;
     if (e) {
         close(ends[1]);

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/ioctl.h>
 
 void stream_close(struct stream *s)
@@ -51,6 +52,9 @@ int stream_open(struct stream *s, struct loop *loop, struct buf *kept, char *chu
     output_init(&s->out, kept);
     s->fd = ends[0];
     AUTO_CLOSE int theirs = ends[1];
+    // The job's uid is not ours, and programs open /dev/stdout anew. Who cannot see the descriptor
+    // cannot see the pipe.
+    fchmod(theirs, 0622);
     // Our end only: it is another open file than the job's, which stays blocking.
     int e = fcntl(s->fd, F_SETFL, O_NONBLOCK) ? -errno : loop_add(loop, &s->watch, s->fd, EPOLLIN);
     if (e) {

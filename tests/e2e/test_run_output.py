@@ -143,3 +143,13 @@ def test_both_floods_at_once(isle):
 def test_output_closed_and_reopened(isle):
     r = isle.sh("echo a; exec 1>&-; exec 1>&2; echo b")
     assert (r.stdout, r.stderr) == ("a\n", "b\n")
+
+
+def test_standard_streams_can_be_opened_by_name(isle, tmp_path):
+    """Scripts write to /dev/stderr and read /dev/stdin: pipes of another uid, opened anew."""
+    given = tmp_path / "given"
+    given.write_text("in\n")
+    code = "echo out > /dev/stdout; echo err > /dev/stderr; echo both | tee /dev/stderr; cat /dev/stdin"
+    r = isle.sh(code, "--stdin", str(given))
+    assert r.reason == "ok", r.result
+    assert r.stdout == "out\nboth\nin\n" and r.stderr == "err\nboth\n"
