@@ -239,3 +239,52 @@ def test_MemoryError_and_137_are_the_programs_own(isle):
     assert r.reason == "error" and r.status == 137 and r.result["exit_code"] == 137
     r = isle.python("raise MemoryError")
     assert r.reason == "error" and r.status == 1
+
+
+def test_one_oom_kill_ends_the_job(isle):
+    """The kernel kills a child; the parent, which would sleep on, goes with it."""
+    code = "python3 -c 'b = bytearray(300 << 20)'; echo survived; sleep 20"
+    r = isle.sh(code, "--memory", "64", "--timeout", "15")
+    assert r.reason == "memory_limit" and r.status == 137, r.result
+    assert "survived" not in r.stdout or r.result["usage"]["wall_ms"] < 3000 * SLOW
+    assert r.result["usage"]["wall_ms"] < 5000 * SLOW
+
+
+def test_share_of_the_processors(isle):
+    r = isle.sh("while :; do :; done", "--cpus", "0.2", "--timeout", "3")
+    assert r.reason == "timeout"
+    assert r.result["usage"]["cpu_ms"] <= 0.2 * r.result["usage"]["wall_ms"] * 1.3 + 100, r.result["usage"]
+
+
+@pytest.mark.parametrize("pids", [8, 16, 100])
+def test_pids_are_exact(isle, pids):
+    code = """
+import os, time
+n = 1
+try:
+    while n < 1000:
+        if os.fork() == 0: time.sleep(5); os._exit(0)
+        n += 1
+except BlockingIOError: pass
+print(n)
+"""
+    r = isle.command(["python3", "-c", code], "--pids", str(pids))
+    assert r.lines == [str(pids)], r.result
+    assert r.result["usage"]["pids_peak"] == pids
+
+
+def test_nofile_is_exact(isle):
+    assert isle.sh("ulimit -n; ulimit -Hn", "--nofile", "100").lines == ["100", "100"]
+
+
+@pytest.mark.parametrize("kb", [16, 2048])
+def test_output_limit_is_exact(isle, kb):
+    r = isle.sh(f"head -c {kb * 1024 + 1} /dev/zero | tr '\\0' a", "--max-stdout-kb", str(kb))
+    assert r.stdout == "a" * (kb * 1024) and r.result["truncated"]["stdout"] is True
+
+
+def test_tmp_has_a_size(isle):
+    for options, megabytes in ((("--disk", "20", "--memory", "512"), 20), (("--disk", "1024", "--memory", "64"), 32)):
+        r = isle.sh("df -k --output=size /tmp | tail -1; head -c 100M /dev/zero > /tmp/x", *options)
+        assert r.lines[0].strip() == str(megabytes * 1024), r.result
+        assert "No space left" in r.stderr
