@@ -28,7 +28,8 @@ LAYERS: dict[str, set[str]] = {
     "workspace": {"base", "plan", "kernel", "codec", "io", "conf", "model"},
     "runtime": {"base", "plan", "codec", "io", "conf", "model"},
     "job": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime"},
-    "cli": {"base", "plan", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job"},
+    # guest: which system calls have a name
+    "cli": {"base", "plan", "guest", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job"},
     "app": {"base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "cli"},
 }
 

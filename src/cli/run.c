@@ -2,6 +2,7 @@
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
 #include "base/text.h"
+#include "cli/calls.h"
 #include "cli/cli.h"
 #include "cli/outdir.h"
 #include "cli/report.h"
@@ -30,6 +31,7 @@
 struct run {
     struct run_options options;
     struct conf conf;
+    struct calls calls;
     struct lower_host host;
     struct run_job job;
     struct outdir artifacts;
@@ -58,6 +60,7 @@ static int prepare(struct run *r, char **argv)
 {
     struct option_error option;
     struct conf_error setting;
+    struct calls_error call;
     struct run_error job;
     if (run_options_parse(argv, &r->options, &option)) {
         return complain("%s; see isle run --help", option.text);
@@ -70,6 +73,9 @@ static int prepare(struct run *r, char **argv)
     }
     if (!conf_bool(&r->conf, SETTING_RUNTIME_ENABLED)) {
         return complain("SANDBOX_RUNTIME_ENABLED is false: every job is refused");
+    }
+    if (calls_parse(r->conf.text[SETTING_SECCOMP_ALLOW], &r->calls, &call)) {
+        return complain("SANDBOX_SECCOMP_ALLOW: %s", call.text);
     }
     lower_host_read(&r->conf, &r->host);
     if (run_job_build(&r->options, &r->host, &r->job, &job)) {
@@ -137,6 +143,8 @@ static struct start_config start_config_of(const struct run *r)
         .guest_dir = r->places->guest_dir,
         .libexec_dir = r->places->libexec_dir,
         .hostname = c->text[SETTING_HOSTNAME],
+        .calls = r->calls.number,
+        .n_calls = r->calls.n,
         .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,
         .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
         .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],

@@ -101,12 +101,13 @@ static void print_limits(FILE *out, const struct plan *p)
 static void print_sizes(FILE *out, const struct plan *p)
 {
     const struct plan_limits *l = &p->low.start.limits;
+    const char *added = p->conf->text[SETTING_SECCOMP_ALLOW];
     fprintf(out,
             "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
             "  workspace        %s, %llu bytes, %llu inodes\n"
             "  /tmp             tmpfs, %llu bytes, %u inodes\n"
             "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
-            "  seccomp filter   %s\n  network          none: loopback only\n"
+            "  seccomp filter   %s%s%s\n  network          none: loopback only\n"
             "  user             1000, in a user namespace of its own\n",
             kind_names[p->job->kind], p->job->language ? ", " : "",
             p->job->language ? language_names[p->job->language] : "", p->job->cwd,
@@ -114,7 +115,8 @@ static void print_sizes(FILE *out, const struct plan *p)
             (unsigned long long)p->low.workspace_inodes, (unsigned long long)l->tmp_bytes,
             l->tmp_inodes, (unsigned long long)l->memory_bytes,
             p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
-            (unsigned long long)l->file_bytes, filter_name(p));
+            (unsigned long long)l->file_bytes, filter_name(p),
+            *added ? ", and SANDBOX_SECCOMP_ALLOW adds " : "", added);
 }
 
 static void print_mounts(FILE *out, const struct plan *p)
@@ -214,6 +216,7 @@ static void put_sandbox(struct buf *b, const struct plan *p)
     put_number(b, "memory_bytes", l->memory_bytes);
     put_number(b, "file_bytes", l->file_bytes);
     put(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
+    put(b, "seccomp_allow", p->conf->text[SETTING_SECCOMP_ALLOW]);
     put(b, "network", "none");
     buf_putc(b, '}');
 }

@@ -63,6 +63,12 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                           .type = SETTING_NAME,
                           .initial = "clouisle-sandbox",
                           .help = "host name inside"},
+    [SETTING_SECCOMP_ALLOW] =
+        {.name = "SANDBOX_SECCOMP_ALLOW",
+         .type = SETTING_CALLS,
+         .initial = "",
+         .help =
+             "system calls that jobs may make, with any arguments, besides those of the policy"},
     [SETTING_MAX_DISK_MB] = {.name = "SANDBOX_MAX_DISK_MB",
                              .type = SETTING_NUMBER,
                              .unit = "MB",
@@ -207,6 +213,14 @@ static int read_name(const struct setting_spec *s, const char *value, struct con
     return 0;
 }
 
+static int read_calls(const struct setting_spec *s, const char *value, struct conf_error *e)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789_,";
+    return value[strspn(value, allowed)] == '\0'
+               ? 0
+               : refuse(e, s, value, "is no list of system calls: names with commas between");
+}
+
 static int read_path(const struct setting_spec *s, const char *value, struct conf_error *e)
 {
     if (value[0] != '/') {
@@ -227,6 +241,8 @@ static int read_setting(struct conf *c, enum setting n, const char *value, struc
         return read_path(s, value, e);
     case SETTING_NAME:
         return read_name(s, value, e);
+    case SETTING_CALLS:
+        return read_calls(s, value, e);
     case SETTING_CHOICE:
         return is_choice(s->choices, value) ? 0 : refuse_choice(e, s, value);
     }

@@ -19,6 +19,7 @@ enum setting {
     SETTING_WORKSPACE_ROOT,
     SETTING_RUN_DIR,
     SETTING_HOSTNAME,
+    SETTING_SECCOMP_ALLOW,
     SETTING_MAX_DISK_MB,
     SETTING_TMPFS_WORKSPACE_MB,
     SETTING_ARTIFACT_MAX_FILE_SIZE_MB,
@@ -35,6 +36,7 @@ enum setting_type {
     SETTING_PATH,   // absolute
     SETTING_NAME,   // a host name's label: letters, digits, -, at most 63
     SETTING_CHOICE, // one of `choices`
+    SETTING_CALLS,  // names of system calls, separated by commas; who they are is cli/calls.h's
 };
 
 struct setting_spec {

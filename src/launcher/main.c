@@ -141,6 +141,7 @@ static void take_seat(struct launcher *l)
     sys_close_from(SEAT_FD_END);
     if (pread(SEAT_CONFIG, &l->config, sizeof l->config, 0) != sizeof l->config ||
         l->config.magic != SEAT_MAGIC || l->config.version != SEAT_VERSION ||
+        l->config.n_calls > SEAT_MAX_CALLS ||
         !memchr(l->config.hostname, '\0', sizeof l->config.hostname)) {
         fail("seat: not of this build", -EINVAL);
     }
@@ -340,7 +341,8 @@ int main(void)
         fail("marks", -errno);
     }
     // fences us too, and every child inherits it
-    must("filter", seccomp_install(policy_stage1.code, policy_stage1.count));
+    must("filter", seccomp_install_with(policy_stage1.code, policy_stage1.count, l.config.calls,
+                                        l.config.n_calls));
     must("test filter", rung_refuse(l.config.test_refuse_rungs));
     find_abilities(&l);
     say_ready(&l);

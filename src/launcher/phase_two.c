@@ -217,7 +217,7 @@ int step_landlock(struct launch *c)
 int step_filter(struct launch *c)
 {
     const struct policy_filter *f = &policy_stage2[c->q.filter];
-    return seccomp_install(f->code, f->count);
+    return seccomp_install_with(f->code, f->count, c->l->config.calls, c->l->config.n_calls);
 }
 
 // ---- the program ------------------------------------------------------------------------------

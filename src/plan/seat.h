@@ -25,7 +25,7 @@ enum seat_fd {
 // Controllers isle uses. v1: each its own hierarchy (or co-mounted: the same folder opened twice).
 enum seat_controller { SEAT_MEMORY, SEAT_PIDS, SEAT_CPU, SEAT_CPUACCT, SEAT_N_V1 };
 
-enum { SEAT_MAGIC = 0x49534c45, SEAT_VERSION = 1, SEAT_HOSTNAME_MAX = 64 };
+enum { SEAT_MAGIC = 0x49534c45, SEAT_VERSION = 1, SEAT_HOSTNAME_MAX = 64, SEAT_MAX_CALLS = 16 };
 
 struct seat_config {
     uint32_t magic, version;
@@ -34,6 +34,8 @@ struct seat_config {
     uint32_t uid_base;          // host uid of inner 0, for messages only
     uint32_t test_refuse_rungs; // tests: bit 1 << enum plan_rung; 0 in every real start
     uint32_t require_user_namespace; // 1: rung none is refused
+    uint32_t n_calls;                // system calls that jobs may make besides the policy's
+    uint32_t calls[SEAT_MAX_CALLS];  // by number
     char hostname[SEAT_HOSTNAME_MAX];
 };
 

@@ -67,7 +67,16 @@ int front_groups(struct start *s)
         .uid_base = s->uid_base,
         .test_refuse_rungs = s->config->test_refuse_rungs,
         .require_user_namespace = s->config->require_user_namespace,
+        .n_calls = s->config->n_calls,
     };
+    if (s->config->n_calls > SEAT_MAX_CALLS) {
+        return start_fail(s, 0, "%u system calls are more than the maximum of %d",
+                          s->config->n_calls, SEAT_MAX_CALLS);
+    }
+    if (s->config->n_calls) {
+        memcpy(s->record.seat.calls, s->config->calls,
+               s->config->n_calls * sizeof *s->config->calls);
+    }
     const char *name = s->config->hostname;
     if (strlen(name) >= sizeof s->record.seat.hostname) {
         return start_fail(s, 0, "host name %s: longer than %zu bytes", name,

@@ -24,6 +24,8 @@ struct start_config {
     uint64_t pids;
     uint32_t test_refuse_rungs;
     uint32_t require_user_namespace;
+    const uint32_t *calls; // n_calls (at most SEAT_MAX_CALLS) numbers of system calls that jobs may
+    uint32_t n_calls;      // make besides the policy's
     // Called by the front while the service starts and it has nothing to do: `once` is the folder
     // of one-shot workspaces, uid_base the host's number of inner uid 0. May be NULL.
     void (*meanwhile)(int once, uint32_t uid_base);

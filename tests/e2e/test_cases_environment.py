@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import errno
 
 import harness
 import pytest
@@ -97,6 +98,32 @@ print("word")
     assert r.reason == "ok" and r.stdout == "word\n" and r.stderr == "", r.result
     r = isle.python("import no_such_module")
     assert r.reason == "error" and r.status == 1 and "ModuleNotFoundError" in r.stderr
+
+
+ANSWERS = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall({"x86_64": 206, "aarch64": 0}[os.uname().machine], 0, ctypes.byref(ctypes.c_ulong(0)))
+print("io_setup", ctypes.get_errno())
+libc.syscall({"x86_64": 272, "aarch64": 97}[os.uname().machine], 0)
+print("unshare", ctypes.get_errno())
+print(os.sched_getaffinity(0) != set())
+"""
+
+
+def test_SEC_04_more_calls_are_added(isle):
+    """To the default list, which stays; what is no call stops the start."""
+    assert isle.python(ANSWERS).lines == [f"io_setup {errno.ENOSYS}", f"unshare {errno.EPERM}", "True"]
+    isle.env["SANDBOX_SECCOMP_ALLOW"] = "io_setup"
+    assert isle.python(ANSWERS).lines == [f"io_setup {errno.EINVAL}", f"unshare {errno.EPERM}", "True"]
+    for value, words in (
+        ("io_setup,no_such_call", "SANDBOX_SECCOMP_ALLOW: no_such_call is no system call"),
+        ("io setup", "SANDBOX_SECCOMP_ALLOW: io setup is no list of system calls"),
+        (",".join(["read"] * 17), "SANDBOX_SECCOMP_ALLOW: read is one more than the maximum of 16"),
+    ):
+        isle.env["SANDBOX_SECCOMP_ALLOW"] = value
+        r = isle.run("--", "true")
+        assert r.status == 125 and words in r.err.decode(), r.err
 
 
 def test_SEC_05_subprocesses(isle):

@@ -17,9 +17,10 @@ struct policy_filter {
 extern const struct policy_filter policy_stage1;
 extern const struct policy_filter policy_stage2[PLAN_N_FILTERS];
 
-// Every system call of this architecture that has a name, sorted by name (policy_names.c).
+// Every system call of this architecture that has a name, sorted by name (policy_names.c). Arrays:
+// pointers would be relocated at every start of the program, asked or not.
 struct policy_name {
-    const char *name;
+    char name[32];
     int number;
 };
 extern const struct policy_name policy_names[];

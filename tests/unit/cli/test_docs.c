@@ -94,6 +94,9 @@ static void values_of(const struct setting_spec *s, char *text, size_t size)
     case SETTING_NAME:
         snprintf(text, size, "letters, digits, -; up to 63");
         break;
+    case SETTING_CALLS:
+        snprintf(text, size, "names with commas between");
+        break;
     case SETTING_CHOICE:
         snprintf(text, size, "%s", *s->choices ? s->choices : "unset");
         break;

@@ -1,5 +1,6 @@
 // The compiled policy, answer by answer: the filters run here in an interpreter of classic BPF, on
 // calls that a job may try. (That the kernel answers so too is tested from inside a sandbox.)
+#include "base/fd.h"
 #include "guest/policy/policy.h"
 #include "kernel/seccomp.h"
 
@@ -252,6 +253,34 @@ static void test_stages(void **state)
     }
 }
 
+// An operator's additions are allowed with any arguments; nothing else changes, neither another
+// call's answer nor what becomes of another architecture or of x32.
+static void test_additions(void **state)
+{
+    (void)state;
+    const uint32_t calls[] = {(uint32_t)number("kcmp"), (uint32_t)number("clone")};
+    const struct policy_filter *plain[] = {&policy_stage1, &policy_stage2[PLAN_FILTER_FOLDER]};
+    static struct sock_filter code[SECCOMP_MAX_CODE];
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++) {
+        int n = seccomp_allow_first(code, plain[i]->code, plain[i]->count, calls, 2);
+        assert_true(n > plain[i]->count);
+        const struct policy_filter more = {code, (unsigned short)n};
+        for (int nr = 0; nr < 600; nr++) {
+            struct seccomp_data d = {.nr = nr, .arch = SECCOMP_ARCH, .args = {CLONE_NEWUSER}};
+            bool added = (uint32_t)nr == calls[0] || (uint32_t)nr == calls[1];
+            assert_int_equal(run(&more, &d), added ? SECCOMP_RET_ALLOW : run(plain[i], &d));
+            d.nr |= 0x40000000;
+            assert_int_equal(run(&more, &d), run(plain[i], &d));
+            d = (struct seccomp_data){.nr = nr, .arch = AUDIT_ARCH_I386};
+            assert_int_equal(run(&more, &d), run(plain[i], &d));
+        }
+    }
+    const uint32_t many[SECCOMP_MAX_CALLS + 1] = {0};
+    assert_int_equal(seccomp_allow_first(code, policy_stage1.code, policy_stage1.count, many,
+                                         SECCOMP_MAX_CALLS + 1),
+                     -E2BIG);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -267,7 +296,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers), cmocka_unit_test(test_fallocate),
         cmocka_unit_test(test_unknown), cmocka_unit_test(test_architecture),
-        cmocka_unit_test(test_stages),  cmocka_unit_test(test_names),
+        cmocka_unit_test(test_stages),  cmocka_unit_test(test_additions),
+        cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
