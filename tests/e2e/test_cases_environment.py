@@ -114,15 +114,14 @@ print(os.sched_getaffinity(0) != set())
 def test_SEC_04_more_calls_are_added(isle):
     """To the default list, which stays; what is no call stops the start."""
     assert isle.python(ANSWERS).lines == [f"io_setup {errno.ENOSYS}", f"unshare {errno.EPERM}", "True"]
-    isle.env["SANDBOX_SECCOMP_ALLOW"] = "io_setup"
-    assert isle.python(ANSWERS).lines == [f"io_setup {errno.EINVAL}", f"unshare {errno.EPERM}", "True"]
+    more = {"SANDBOX_SECCOMP_ALLOW": "io_setup"}
+    assert isle.python(ANSWERS, env=more).lines == [f"io_setup {errno.EINVAL}", f"unshare {errno.EPERM}", "True"]
     for value, words in (
         ("io_setup,no_such_call", "SANDBOX_SECCOMP_ALLOW: no_such_call is no system call"),
         ("io setup", "SANDBOX_SECCOMP_ALLOW: io setup is no list of system calls"),
         (",".join(["read"] * 17), "SANDBOX_SECCOMP_ALLOW: read is one more than the maximum of 16"),
     ):
-        isle.env["SANDBOX_SECCOMP_ALLOW"] = value
-        r = isle.run("--", "true")
+        r = isle.run("--", "true", env={"SANDBOX_SECCOMP_ALLOW": value})
         assert r.status == 125 and words in r.err.decode(), r.err
 
 
