@@ -14,7 +14,7 @@ struct path_beneath {
     int32_t parent;
 } __attribute__((packed));
 
-enum { CREATE_VERSION = 1, RULE_PATH_BENEATH = 1, SCOPE_ALL = 3 };
+enum { CREATE_VERSION = 1, RULE_PATH_BENEATH = 1, SCOPE_ABSTRACT = 1, SCOPE_ALL = 3 };
 
 int landlock_abi(void)
 {
@@ -54,4 +54,14 @@ int landlock_allow(int ruleset, int abi, const char *path, uint64_t access)
 int landlock_enter(int ruleset)
 {
     return sys_result(syscall(SYS_landlock_restrict_self, ruleset, 0));
+}
+
+int landlock_no_abstract_sockets(void)
+{
+    if (landlock_abi() < 6) {
+        return 0;
+    }
+    struct ruleset_attr a = {.scoped = SCOPE_ABSTRACT};
+    AUTO_CLOSE int ruleset = sys_result(syscall(SYS_landlock_create_ruleset, &a, sizeof a, 0));
+    return ruleset < 0 ? ruleset : landlock_enter(ruleset);
 }

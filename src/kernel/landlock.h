@@ -24,5 +24,8 @@ int landlock_new(int abi);
 int landlock_allow(int ruleset, int abi, const char *path, uint64_t access);
 // Confines this thread and its children. Needs no_new_privs. 0 or -errno.
 int landlock_enter(int ruleset);
+// Keeps this thread and its children from the abstract sockets of everybody else, where the kernel
+// can (version 6, Linux 6.12). Needs no_new_privs. 0 or -errno.
+int landlock_no_abstract_sockets(void);
 
 #endif

@@ -1,6 +1,7 @@
 // The service gives away what it does not need, and tries whether it can have it back.
 #include "base/clock.h"
 #include "kernel/caps.h"
+#include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "plan/plan.h"
 #include "start/internal.h"
@@ -129,17 +130,17 @@ int inner_filter(struct start *s)
     }
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone, 0, 3);
     f[n++] = (struct sock_filter)LOAD(args[0]);
-    f[n++] = (struct sock_filter)JUMP(BPF_JSET, NEW_NAMESPACES, 0, 6);
+    f[n++] = (struct sock_filter)JUMP(BPF_JSET, NEW_NAMESPACES, 0, 4);
     f[n++] = (struct sock_filter)REFUSE(EPERM);
-    // no vsock, packet, netlink, crypto sockets: what the host offers beyond the network
-    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_socket, 0, 4);
+    // The network namespace is the host's, with what listens on its loopback, metadata services,
+    // the hypervisor (vsock); and who could open such a socket could hand it to a job.
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_socket, 0, 2);
     f[n++] = (struct sock_filter)LOAD(args[0]);
-    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_UNIX, 2, 0);
-    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_INET, 1, 0);
-    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_INET6, 0, 1);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, AF_UNIX, 0, 1);
     f[n++] = (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW);
     f[n++] = (struct sock_filter)REFUSE(EAFNOSUPPORT);
-    int e = seccomp_install(f, n);
+    int e = landlock_no_abstract_sockets();
+    e = e ? e : seccomp_install(f, n);
     return e ? start_fail(s, e, "filter of the service") : 0;
 }
 

@@ -2,12 +2,14 @@
 #include "border.h"
 
 #include "base/fd.h"
+#include "kernel/landlock.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -19,6 +21,7 @@
 #include <sys/swap.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 // A call must fail. True if it did.
@@ -192,6 +195,19 @@ static void attack_identity(struct border *b)
     border_check(b, "no-new-privs", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1, "unset");
 }
 
+// The network namespace is the host's: what listens there under an abstract name is in reach.
+static void attack_abstract_socket(struct border *b)
+{
+    static const char name[] = "\0canary-abstract"; // of the harness
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    memcpy(at.sun_path, name, sizeof name - 1);
+    AUTO_CLOSE int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof name - 1);
+    bool refused = connect(s, (struct sockaddr *)&at, len) && errno == EPERM;
+    border_check(b, "no-abstract-sockets", s >= 0 && (refused || landlock_abi() < 6),
+                 "connected, or not there");
+}
+
 static void attack_kernel(struct border *b)
 {
     char *const none[] = {NULL};
@@ -256,6 +272,12 @@ static void attack_kernel(struct border *b)
                REFUSED(socket(families[i], SOCK_RAW, 0));
     }
     border_check(b, "no-odd-sockets", held && REFUSED(socket(AF_INET, SOCK_RAW, 1)), "opened");
+    border_check(b, "no-network",
+                 REFUSED(socket(AF_INET, SOCK_STREAM, 0)) &&
+                     REFUSED(socket(AF_INET, SOCK_DGRAM, 0)) &&
+                     REFUSED(socket(AF_INET6, SOCK_STREAM, 0)),
+                 "opened");
+    attack_abstract_socket(b);
     border_check(b, "no-x32", REFUSED(syscall(0x40000000 | 39)), "worked");
 }
 
