@@ -11,6 +11,12 @@
 #define MB_OF_DISK 102400
 
 const struct setting_spec setting_specs[SETTING_COUNT] = {
+    [SETTING_PRESET] = {.name = "SANDBOX_PRESET",
+                        .type = SETTING_CHOICE,
+                        .initial = "",
+                        .choices = "",
+                        .lacking = "the platform's own defaults are not available; unset it",
+                        .help = "unset: the defaults of this table"},
     [SETTING_RUNTIME_ENABLED] = {.name = "SANDBOX_RUNTIME_ENABLED",
                                  .type = SETTING_BOOL,
                                  .initial = "true",
