@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import subprocess
 import threading
 import time
@@ -147,28 +146,6 @@ def test_full_disk_for_output(isle):
         p = isle.start("run", "-l", "bash", "-c", "echo hello", stdout=full)
         _, err = p.communicate(timeout=10 * SLOW)
     assert p.returncode == 125 and b"No space left" in err
-
-
-def test_hang_up(isle):
-    p = isle.start("run", "-l", "bash", "-c", "echo begun; sleep 30", stderr=subprocess.DEVNULL)
-    assert p.stdout.readline() == b"begun\n"
-    p.send_signal(signal.SIGHUP)
-    p.communicate(timeout=10 * SLOW)
-    assert p.returncode == 130
-    assert harness.nothing_runs()
-
-
-def test_two_interrupts(isle):
-    """The second Ctrl-C does not wait for the job's own end."""
-    p = isle.start("run", "-l", "bash", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done")
-    assert p.stdout.readline() == b"begun\n"
-    begin = time.monotonic()
-    p.send_signal(signal.SIGINT)
-    time.sleep(0.1)
-    p.send_signal(signal.SIGINT)
-    p.communicate(timeout=10 * SLOW)
-    assert p.returncode == 130 and time.monotonic() - begin < 2.5 * SLOW
-    assert harness.nothing_runs()
 
 
 def test_term_reaches_every_process(isle):

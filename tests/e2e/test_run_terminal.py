@@ -90,6 +90,7 @@ def test_second_signal_does_not_wait(isle):
     p.communicate(timeout=10 * SLOW)
     assert p.returncode == 130
     assert time.monotonic() - begin < 0.45 * SLOW or SLOW > 1
+    assert harness.nothing_runs()
 
 
 def test_hang_up_ends_the_job(isle):
@@ -98,6 +99,7 @@ def test_hang_up_ends_the_job(isle):
     p.send_signal(signal.SIGHUP)
     p.communicate(timeout=10 * SLOW)
     assert p.returncode == 130
+    assert harness.nothing_runs()
 
 
 def test_nohup_is_respected(isle):
