@@ -2,11 +2,13 @@
 
 #include "base/fd.h"
 #include "base/text.h"
+#include "cli/terminal.h"
 #include "codec/json.h"
 #include "model/result.h"
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 // The parts of a SandboxResult that the front looks at.
 struct view {
@@ -48,6 +50,10 @@ static bool read_view(yyjson_val *root, struct view *ret)
 
 static void print_value(const struct report *r, const struct buf *text)
 {
+    AUTO_BUF struct buf clean = BUF_INIT(terminal_room(text->len));
+    if (isatty(fileno(r->out)) && terminal_clean(&clean, buf_text(text), text->len) == 0) {
+        text = &clean;
+    }
     fwrite(buf_text(text), 1, text->len, r->out);
     putc('\n', r->out);
 }

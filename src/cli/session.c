@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "base/msg.h"
+#include "cli/terminal.h"
 #include "codec/frame.h"
 #include "codec/json.h"
 #include "io/outbox.h"
@@ -40,7 +41,8 @@ struct talk {
     unsigned signals;
     bool finished;
     enum session_end end;
-    char *chunk; // READ_BYTES
+    char *chunk;      // READ_BYTES
+    struct buf clean; // of the frame that is written, where that is a terminal
 };
 
 static void finish(struct talk *t, enum session_end end)
@@ -121,8 +123,16 @@ static void begin_output(struct talk *t, bool is_stderr, const struct frame *f)
 {
     struct session *s = t->s;
     int fd = is_stderr ? s->err : s->out;
-    if (fd >= 0 && !(is_stderr ? s->err_error : s->out_error)) {
-        t->pending = (struct pending){is_stderr, f->payload, f->length, room(fd)};
+    if (fd < 0 || (is_stderr ? s->err_error : s->out_error)) {
+        return;
+    }
+    t->pending = (struct pending){is_stderr, f->payload, f->length, room(fd)};
+    if (isatty(fd)) {
+        buf_free(&t->clean);
+        t->clean = BUF_INIT(terminal_room(f->length));
+        int e = terminal_clean(&t->clean, f->payload, f->length);
+        t->pending.data = buf_text(&t->clean);
+        t->pending.left = e ? 0 : t->clean.len;
     }
 }
 
@@ -287,6 +297,7 @@ int session_run(struct session *s, const struct run_job *job, enum session_end *
     }
     frame_decoder_done(&t.in);
     outbox_free(&t.out);
+    buf_free(&t.clean);
     *ret_end = t.end;
     return e;
 }

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+
 import pytest
 from payload import compiled_program
 
@@ -97,3 +100,24 @@ def test_dev_stdout_and_its_relatives_can_be_opened(isle, tmp_path):
     script = "echo one > /dev/stdout; echo two > /dev/stderr; cat /dev/stdin; cat /dev/stdout 2> /dev/null || echo no"
     r = isle.sh(script, "--stdin", str(tmp_path / "in"))
     assert r.reason == "ok" and r.stdout == "one\ngiven\nno\n" and r.stderr == "two\n", r.result
+
+
+def test_a_terminal_gets_no_control_characters_of_a_job(isle):
+    """It would obey them: move, hide, rewrite, set the clipboard, answer as if somebody had typed."""
+    code = r"""
+import sys
+print("\x1b[31mred\x1b]52;c;eA==\x07")
+print("\x9b6n", file=sys.stderr)
+return "\x9b2J\x1b[H"
+"""
+    master, slave = os.openpty()
+    p = isle.start("run", "-l", "python", "-c", code, stdout=slave, stderr=slave)
+    os.close(slave)
+    got = b""
+    with contextlib.suppress(OSError):  # EIO: the last copy of the other end is closed
+        while data := os.read(master, 4096):
+            got += data
+    os.close(master)
+    assert p.wait(20) == 0, got
+    assert b"red" in got and b"6n" in got and b"2J" in got, got
+    assert b"\x1b" not in got and b"\x07" not in got and "\x9b".encode() not in got, got
