@@ -15,7 +15,6 @@
 
 enum {
     MAX_FDS = JOB_MAX_FILES + 1, // input files and standard input
-    FDS_PER_FRAME = 16,
     READ_BYTES = 64 * 1024,
     HIGH_WATER_BYTES = 256 * 1024, // towards a front that does not read: from here on the job waits
     OUT_BYTES = 208 << 20,         // the largest FINAL, and what waits before it
@@ -164,7 +163,7 @@ static bool count_fds(struct service *s, const struct frame *f)
         return false;
     }
     uint32_t n = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    if (n > FDS_PER_FRAME || s->announced_fds + (int)n > s->n_fds) {
+    if (n > FRAME_MAX_FDS || s->announced_fds + (int)n > s->n_fds) {
         return false;
     }
     s->announced_fds += (int)n;
@@ -200,7 +199,7 @@ static void take_frame(struct service *s, const struct frame *f)
 
 static void keep_fds(struct service *s, const int *fds)
 {
-    for (int i = 0; i < FDS_PER_FRAME && fds[i] >= 0; i++) {
+    for (int i = 0; i < FRAME_MAX_FDS && fds[i] >= 0; i++) {
         if (s->n_fds < MAX_FDS && !s->pipeline) {
             s->fds[s->n_fds++] = fds[i];
         } else {
@@ -213,8 +212,8 @@ static void keep_fds(struct service *s, const int *fds)
 static void receive(struct service *s)
 {
     AUTO_FREE char *data = malloc(READ_BYTES);
-    int fds[FDS_PER_FRAME];
-    ssize_t n = data ? msg_recv(s->front, data, READ_BYTES, fds, FDS_PER_FRAME, NULL, MSG_DONTWAIT)
+    int fds[FRAME_MAX_FDS];
+    ssize_t n = data ? msg_recv(s->front, data, READ_BYTES, fds, FRAME_MAX_FDS, NULL, MSG_DONTWAIT)
                      : -ENOMEM;
     if (n == -EAGAIN) {
         return;

@@ -15,12 +15,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum {
-    EXECUTION = 1,
-    FDS_PER_FRAME = 16,
-    READ_BYTES = 64 * 1024,
-    RESULT_AND_REST_BYTES = 12 << 20
-};
+enum { EXECUTION = 1, READ_BYTES = 64 * 1024, RESULT_AND_REST_BYTES = 12 << 20 };
 
 // One frame's output on its way: the frame stays in the decoder until all of it is written, and so
 // the service, and with it the job, waits for a slow reader.
@@ -62,9 +57,9 @@ static int post(struct talk *t, enum frame_type type, const void *data, size_t l
 // is reading, and they are small.
 static int send_fds(struct talk *t, const struct run_job *job)
 {
-    for (size_t at = 0; at < job->n_fds; at += FDS_PER_FRAME) {
+    for (size_t at = 0; at < job->n_fds; at += FRAME_MAX_FDS) {
         AUTO_BUF struct buf frame = BUF_INIT(64);
-        size_t n = job->n_fds - at < FDS_PER_FRAME ? job->n_fds - at : FDS_PER_FRAME;
+        size_t n = job->n_fds - at < FRAME_MAX_FDS ? job->n_fds - at : FRAME_MAX_FDS;
         const unsigned char count[4] = {(unsigned char)n, 0, 0, 0};
         int e = frame_encode(&frame, FRAME_FROM_FRONT, FRAME_FDS, EXECUTION, ++t->sent, count,
                              sizeof count);

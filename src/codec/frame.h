@@ -32,17 +32,17 @@ enum frame_type {
     FRAME_ARTIFACT_DATA, // its bytes
     FRAME_FINAL,         // JSON: the SandboxResult; the last frame
     // front -> service
-    FRAME_FDS = 96, // u32 count; that many descriptors (at most 16) come with the frame's first
-                    // byte (SCM_RIGHTS)
-    FRAME_JOB,      // JSON: the job, as every entry of the product takes it (model/job.h); the
-                    // descriptors it names by index are those of all FDS frames before it, in order
-    FRAME_CANCEL,   // empty
+    FRAME_FDS = 96, // u32 count; that many descriptors (at most FRAME_MAX_FDS) come with the
+                    // frame's first byte (SCM_RIGHTS)
+    FRAME_JOB,    // JSON: the job, as every entry of the product takes it (model/job.h); the
+                  // descriptors it names by index are those of all FDS frames before it, in order
+    FRAME_CANCEL, // empty
 };
 
 enum frame_direction { FRAME_TO_GUEST, FRAME_FROM_GUEST, FRAME_TO_FRONT, FRAME_FROM_FRONT };
 
 #define FRAME_MAGIC UINT32_C(0x4c534931) // bytes "1ISL" little-endian on the wire
-enum { FRAME_HEADER_BYTES = 20 };
+enum { FRAME_HEADER_BYTES = 20, FRAME_MAX_FDS = 16 };
 
 // On the wire, little-endian: u32 magic, u32 type, u32 exec (execution, from 1), u32 seq (from 1,
 // +1 each, per direction), u32 length, then the payload.

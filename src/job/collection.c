@@ -46,20 +46,20 @@ static void forget_newest(struct result *r)
     free(a->filename);
 }
 
-static bool announce(struct collection *c, const struct job_artifact *wanted, uint64_t size,
-                     uint32_t mode)
+static bool announce(struct collection *c, const struct job_artifact *wanted,
+                     const struct artifact *opened)
 {
     struct result *r = c->result;
     struct result_artifact *a = &r->artifacts[r->n_artifacts];
     const char *slash = strrchr(wanted->path, '/');
     *a = (struct result_artifact){.path = strdup(wanted->path),
                                   .filename = strdup(slash ? slash + 1 : wanted->path),
-                                  .size_bytes = size,
+                                  .size_bytes = opened->size_bytes,
                                   .optional = wanted->optional};
     r->n_artifacts++; // result_done() frees its strings
     int e = a->path && a->filename ? 0 : -ENOMEM;
     if (!e && c->sink->artifact) {
-        e = c->sink->artifact(c->sink->ctx, a, mode);
+        e = c->sink->artifact(c->sink->ctx, a, opened->mode);
     }
     if (e) {
         refuse(c, wanted->path, strerror(-e));
@@ -72,11 +72,9 @@ static bool announce(struct collection *c, const struct job_artifact *wanted, ui
 static void open_next(struct collection *c)
 {
     const struct job_artifact *wanted = &c->job->artifacts[c->next++];
-    AUTO_CLOSE int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
+    struct artifact opened;
     const char *why = "";
-    int e = artifact_open(c->workspace, wanted->path, c->uid, &fd, &size, &mode, &why);
+    int e = artifact_open(c->workspace, wanted->path, c->uid, &opened, &why);
     if (e == ARTIFACT_MISSING && wanted->optional) {
         return;
     }
@@ -84,10 +82,11 @@ static void open_next(struct collection *c)
         refuse(c, wanted->path, e > 0 ? why : strerror(-e));
         return;
     }
-    if (size_fits(c, wanted->path, size) && announce(c, wanted, size, mode)) {
+    AUTO_CLOSE int fd = opened.fd;
+    if (size_fits(c, wanted->path, opened.size_bytes) && announce(c, wanted, &opened)) {
         c->fd = fd_take(&fd);
-        c->left_bytes = size;
-        c->announced_bytes += size;
+        c->left_bytes = opened.size_bytes;
+        c->announced_bytes += opened.size_bytes;
     }
 }
 

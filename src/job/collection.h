@@ -34,7 +34,7 @@ struct collection {
 int collection_begin(struct collection *c);
 // Opens the next artifact or sends one piece of the open one. Each missing or refused artifact but
 // the first is passed over in silence: the first verdict stays, and what there is still reaches its
-// owner. False: that was the last step.
+// owner. False: that was the last step, as none is left or one broke off half-way.
 bool collection_step(struct collection *c);
 // Closes what is open. Harmless where nothing is (fd -1).
 void collection_end(struct collection *c);

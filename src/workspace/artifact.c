@@ -41,8 +41,8 @@ static int refuse(int e, const char **ret_why)
     }
 }
 
-int artifact_open(int workspace, const char *path, uid_t uid, int *ret_fd, uint64_t *ret_size,
-                  uint32_t *ret_mode, const char **ret_why)
+int artifact_open(int workspace, const char *path, uid_t uid, struct artifact *ret,
+                  const char **ret_why)
 {
     AUTO_CLOSE int fd = path_open(workspace, path, O_RDONLY, 0);
     if (fd < 0) {
@@ -60,8 +60,7 @@ int artifact_open(int workspace, const char *path, uid_t uid, int *ret_fd, uint6
         *ret_why = "does not belong to the job";
         return ARTIFACT_REFUSED;
     }
-    *ret_fd = fd_take(&fd);
-    *ret_size = (uint64_t)st.st_size;
-    *ret_mode = st.st_mode & 0777;
+    *ret = (struct artifact){
+        .fd = fd_take(&fd), .size_bytes = (uint64_t)st.st_size, .mode = st.st_mode & 0777};
     return 0;
 }

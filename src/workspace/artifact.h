@@ -11,10 +11,15 @@ enum artifact_refusal {
     ARTIFACT_REFUSED, // a link, a folder, a device, another's file
 };
 
-// Opens one artifact for reading. 0 with *ret_fd (owned by the caller), *ret_size (apparent size:
-// what reading it gives, holes included) and *ret_mode (permission bits); a positive refusal with
-// *ret_why (static text); or -errno.
-int artifact_open(int workspace, const char *path, uid_t uid, int *ret_fd, uint64_t *ret_size,
-                  uint32_t *ret_mode, const char **ret_why);
+struct artifact {
+    int fd;              // owned by the caller
+    uint64_t size_bytes; // apparent: what reading it gives, holes included
+    uint32_t mode;       // permission bits
+};
+
+// Opens one artifact of `uid` for reading. 0; a positive refusal with *ret_why (static text); or
+// -errno.
+int artifact_open(int workspace, const char *path, uid_t uid, struct artifact *ret,
+                  const char **ret_why);
 
 #endif

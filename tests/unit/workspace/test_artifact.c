@@ -10,12 +10,10 @@
 
 static int open_it(struct place *p, const char *path, const char **ret_why)
 {
-    int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
-    int e = artifact_open(p->ws, path, getuid(), &fd, &size, &mode, ret_why);
-    fd_close(fd);
-    assert_int_equal(e == 0, fd >= 0);
+    struct artifact a = {.fd = -1};
+    int e = artifact_open(p->ws, path, getuid(), &a, ret_why);
+    fd_close(a.fd);
+    assert_int_equal(e == 0, a.fd >= 0);
     return e;
 }
 
@@ -25,16 +23,14 @@ static void a_file_opens_with_its_size_and_mode(void **state)
     assert_int_equal(mkdirat(p->ws, "out", 0), 0);
     place_write(p->ws, "out/a.bin", "12345", 5);
     assert_int_equal(fchmodat(p->ws, "out/a.bin", 0755, 0), 0);
-    int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
+    struct artifact a = {.fd = -1};
     const char *why = "";
-    assert_int_equal(artifact_open(p->ws, "out/a.bin", getuid(), &fd, &size, &mode, &why), 0);
-    assert_int_equal(size, 5);
-    assert_int_equal(mode, 0755);
+    assert_int_equal(artifact_open(p->ws, "out/a.bin", getuid(), &a, &why), 0);
+    assert_int_equal(a.size_bytes, 5);
+    assert_int_equal(a.mode, 0755);
     char text[8] = "";
-    assert_int_equal(fd_read_full(fd, text, sizeof text), 5);
-    close(fd);
+    assert_int_equal(fd_read_full(a.fd, text, sizeof text), 5);
+    close(a.fd);
 }
 
 static void a_sparse_file_counts_what_reading_it_gives(void **state)
@@ -43,13 +39,11 @@ static void a_sparse_file_counts_what_reading_it_gives(void **state)
     place_write(p->ws, "sparse", "", 0);
     AUTO_CLOSE int f = openat(p->ws, "sparse", O_WRONLY | O_CLOEXEC);
     assert_int_equal(ftruncate(f, (off_t)1 << 40), 0);
-    int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
+    struct artifact a = {.fd = -1};
     const char *why = "";
-    assert_int_equal(artifact_open(p->ws, "sparse", getuid(), &fd, &size, &mode, &why), 0);
-    assert_int_equal(size, UINT64_C(1) << 40);
-    close(fd);
+    assert_int_equal(artifact_open(p->ws, "sparse", getuid(), &a, &why), 0);
+    assert_int_equal(a.size_bytes, UINT64_C(1) << 40);
+    close(a.fd);
 }
 
 static void what_is_no_regular_file_is_refused(void **state)
@@ -94,14 +88,11 @@ static void what_is_no_regular_file_is_refused(void **state)
 static void a_file_of_another_owner_is_refused(void **state)
 {
     struct place *p = *state;
-    int fd = -1;
-    uint64_t size = 0;
-    uint32_t mode = 0;
+    struct artifact a = {.fd = -1};
     const char *why = "";
     place_write(p->ws, "a", "x", 1);
-    assert_int_equal(artifact_open(p->ws, "a", getuid() + 1, &fd, &size, &mode, &why),
-                     ARTIFACT_REFUSED);
-    assert_int_equal(fd, -1);
+    assert_int_equal(artifact_open(p->ws, "a", getuid() + 1, &a, &why), ARTIFACT_REFUSED);
+    assert_int_equal(a.fd, -1);
 }
 
 struct swapper {
@@ -130,15 +121,13 @@ static void a_swap_while_opening_never_gives_the_other_file(void **state)
     assert_int_equal(pthread_create(&thread, NULL, swap, &s), 0);
     int opened = 0, refused = 0;
     for (int i = 0; i < 20000; i++) {
-        int fd = -1;
-        uint64_t size = 0;
-        uint32_t mode = 0;
+        struct artifact a = {.fd = -1};
         const char *why = "";
-        if (artifact_open(p->ws, "out/secret", getuid(), &fd, &size, &mode, &why) == 0) {
+        if (artifact_open(p->ws, "out/secret", getuid(), &a, &why) == 0) {
             char text[8] = "";
-            fd_read_full(fd, text, 6);
+            fd_read_full(a.fd, text, 6);
             assert_string_equal(text, "mine!!");
-            close(fd);
+            close(a.fd);
             opened++;
         } else {
             refused++;
