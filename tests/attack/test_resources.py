@@ -64,6 +64,18 @@ def test_F05(isle):
     held(attack(isle, "F05.sh", *LIMITS, within=30), "userns 0", "cgroups 0", "mounts 0")
 
 
+def test_F05_by_system_call(isle):
+    """The root has neither unshare(1) nor mount(8)."""
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+print(sum(libc.unshare(f) == 0 for f in (0x10000000, 0x20000, 0x40000000, 0x2000000) for _ in range(100)))
+print(sum(libc.mount(b"t", b"/tmp", b"tmpfs", 0, None) == 0 for _ in range(100)))
+print(sum(libc.syscall(56, f | 17, 0, 0, 0, 0) > 0 for f in (0x10000000, 0x20000, 0x40000000)))
+"""
+    held(isle.command(["python3", "-c", code]), "0", "0", "0")
+
+
 def test_F05_nothing_grows(isle):
     """Many ordinary jobs: the fixture compares groups, mounts, namespaces and folders afterwards."""
     begin = time.monotonic()
@@ -129,6 +141,9 @@ def test_H24(isle):
     """The next job under the same uid finds nothing of this one."""
     r = attack(isle, "H24.sh")
     assert r.reason == "ok" and r.lines[0] == "1000"
+    # the root has no setsid(1): the same left by a process that makes a session itself
+    code = "import os\nopen('keep', 'w')\nif os.fork() == 0: os.setsid(); os.execlp('sleep', 'sleep', '300')"
+    assert isle.command(["python3", "-c", code]).reason == "ok"
     r = isle.sh("ls -A /workspace /tmp /dev/shm; ps -e -o pid= | wc -l; ls -A /dev/mqueue 2>/dev/null")
     assert "keep" not in r.stdout and "sleep" not in r.stdout
     assert harness.nothing_runs()

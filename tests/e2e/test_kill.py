@@ -19,7 +19,9 @@ MOMENTS = 30 if harness.LONG else 3
 SLOW = harness.SLOW
 
 # A job with children of every kind, among them one in a session of its own.
-JOB = "setsid sleep 61 & (sleep 62 &) ; echo up; sleep 60"
+# The root has no setsid(1).
+SESSION = "python3 -c \"import os; os.setsid(); os.execlp('sleep', 'sleep', '61')\""
+JOB = f"{SESSION} & (sleep 62 &) ; echo up; sleep 60"
 FOLDER = ("--disk", "100")  # above SANDBOX_TMPFS_WORKSPACE_MB: a folder on disk
 TMPFS = ("--disk", "10")
 

@@ -90,3 +90,86 @@ def test_nothing_in_the_results_names_the_host(isle):
     assert r.reason == "ok"
     for word in (str(isle.data), str(harness.RUNTIME_ROOT), "/var/lib/isle"):
         assert word not in r.stdout, word
+
+
+# Other hosts, made by a mount namespace of the caller's own around isle.
+
+NOTHING = ["no_cgroup_memory", "no_cgroup_pids", "no_cgroup_cpu", "no_cpu_time"]
+V1 = sorted({line.split()[1] for line in open("/proc/mounts") if line.split()[2] == "cgroup"})
+WITHOUT = {name: path for path in V1 for name in path.rsplit("/", 1)[1].split(",") if name in ("memory", "pids")}
+
+
+def elsewhere(shell: str) -> list[str]:
+    return ["unshare", "--mount", "bash", "-e", "-c", f'{shell}\nexec "$0" "$@"']
+
+
+ORPHAN = "import os, time\nif os.fork() == 0:\n    os.setsid(); time.sleep(30)\nprint('main')"
+
+
+@pytest.mark.parametrize(
+    "shell",
+    [
+        "umount -R /sys/fs/cgroup",
+        "for m in $(awk '$3 ~ /^cgroup/ {print $2}' /proc/mounts); do mount -o remount,bind,ro $m; done",
+    ],
+    ids=["none", "read-only"],
+)
+def test_KER_06_no_control_groups(isle, shell):
+    """Nothing of them can be written: what is lost is listed, what cannot be measured is null, the end still is one."""
+    r = isle.command(["python3", "-c", ORPHAN], prefix=elsewhere(shell))
+    assert r.reason == "ok" and r.lines == ["main"], r.result
+    assert r.result["isolation"]["level"] == "degraded"
+    assert r.result["isolation"]["downgrades"] == NOTHING
+    usage = r.result["usage"]
+    assert usage["cpu_ms"] is None and usage["memory_peak_bytes"] is None and usage["pids_peak"] is None
+    assert harness.nothing_runs()
+
+
+def test_KER_06_the_second_lines_hold(isle):
+    """Without groups the number of processes is bounded by the job's own uid, and time by the clock."""
+    bomb = ["bash", "-c", "f(){ f | f & }; f; sleep 20"]
+    shell = "umount -R /sys/fs/cgroup"
+    r = isle.command(bomb, "--pids", "32", "--timeout", "2", prefix=elsewhere(shell))
+    assert r.reason in ("timeout", "error"), r.result
+    assert "Resource temporarily unavailable" in r.stderr
+    assert harness.nothing_runs(3)
+
+
+@pytest.mark.parametrize("missing", sorted(WITHOUT))
+def test_KER_05_one_hierarchy_is_missing(isle, missing):
+    r = isle.command(["python3", "-c", ORPHAN], prefix=elsewhere(f"umount {WITHOUT[missing]}"))
+    assert r.reason == "ok" and r.lines == ["main"], r.result
+    assert r.result["isolation"]["downgrades"] == [f"no_cgroup_{missing}"]
+    measured = {"memory": "pids_peak", "pids": "memory_peak_bytes"}[missing]
+    assert r.result["usage"][measured] > 0
+
+
+def test_KER_05_detected_by_what_it_can(isle):
+    """A folder that only has the name of a hierarchy is none."""
+    shell = """
+umount -R /sys/fs/cgroup; mount -t tmpfs none /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/{memory,pids,cpu,unified}
+"""
+    r = isle.sh("echo hi", prefix=elsewhere(shell))
+    assert r.lines == ["hi"] and r.result["isolation"]["downgrades"] == NOTHING
+
+
+def test_KER_04_masked_proc(isle):
+    """As a container shows it: parts of /proc covered or read-only."""
+    shell = """
+mount --bind /dev/null /proc/keys
+mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys
+mount -t tmpfs -o ro none /proc/irq
+"""
+    r = isle.sh("echo hi; cat /proc/self/comm", prefix=elsewhere(shell))
+    assert r.lines == ["hi", "cat"] and r.result["isolation"]["level"] == "full", r.result
+
+
+def test_KER_04_no_proc(isle):
+    """No /proc at all: refused with what is missing, or made without it; never run with less and silent."""
+    env = {"ISLE_LIBEXEC": str(harness.ISLE.parent)}  # else it is found through /proc
+    r = isle.run("--json", "-l", "bash", "-c", "echo hi", prefix=elsewhere("umount -l /proc"), env=env)
+    if r.status == 0:
+        assert harness.strict_json(r.out)["isolation"]["level"] == "full"
+    else:
+        assert r.status == 125 and b"/proc" in r.err + r.out, r

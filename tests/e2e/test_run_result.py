@@ -123,8 +123,16 @@ def test_ten_side_by_side_over_two_data_folders(isle):
 
 
 def test_orphans_die_with_the_main_process(isle):
-    code = "for i in 1 2 3; do (setsid sleep 60 &) ; done; nohup sleep 60 >/dev/null 2>&1 & echo main"
-    r = isle.sh(code)
+    code = """
+import os
+for i in range(6):
+    if os.fork() == 0:
+        if i % 2: os.setsid()
+        if i % 3 == 0 and os.fork(): os._exit(0)
+        os.execvp("nohup", ["nohup", "sleep", "60"])
+print("main")
+"""
+    r = isle.command(["python3", "-c", code])
     assert r.lines == ["main"] and r.wall < 2 * SLOW
     assert harness.nothing_runs()
 
