@@ -3,8 +3,8 @@
 #include "base/fd.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 
 void stream_close(struct stream *s)
 {
