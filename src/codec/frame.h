@@ -34,9 +34,9 @@ enum frame_type {
     // front -> service
     FRAME_FDS = 96, // u32 count; that many descriptors (at most FRAME_MAX_FDS) come with the
                     // frame's first byte (SCM_RIGHTS)
-    FRAME_JOB,    // JSON: the job, as every entry of the product takes it (model/job.h); the
-                  // descriptors it names by index are those of all FDS frames before it, in order
-    FRAME_CANCEL, // empty
+    FRAME_JOB,      // JSON: the job, as every entry of the product takes it (model/job.h); the
+                    // descriptors it names by index are those of all FDS frames before it, in order
+    FRAME_CANCEL,   // empty
 };
 
 enum frame_direction { FRAME_TO_GUEST, FRAME_FROM_GUEST, FRAME_TO_FRONT, FRAME_FROM_FRONT };
