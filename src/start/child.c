@@ -6,11 +6,13 @@
 #include "base/msg.h"
 #include "kernel/mount.h"
 #include "kernel/sys.h"
+#include "plan/plan.h"
 #include "start/internal.h"
 
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 
 _Noreturn void child_run(struct start *s)
@@ -234,9 +237,27 @@ static const char *userns_advice(int error)
     }
 }
 
+// Who makes a user namespace pays for all that lives in it, in counters with limits for the whole
+// host: inotify instances (128), watches, message queues, pending signals. Not host root, whose own
+// programs would be refused then, but the first id of this instance. Capabilities stay: some hosts
+// let nobody else make a user namespace.
+static int become_payer(uint32_t uid)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct caps[2];
+    if (syscall(SYS_capget, &head, caps) || setresuid((uid_t)-1, uid, (uid_t)-1)) {
+        return -errno;
+    }
+    return syscall(SYS_capset, &head, caps) ? -errno : 0; // the change took the effective ones
+}
+
 int child_user_namespace(struct start *s)
 {
     int sock = *start_fd(s, INNER_FRONT);
+    int paid = become_payer(s->record.seat.uid_base + PLAN_UID_LAUNCHER);
+    if (paid) {
+        return start_fail(s, paid, "user id of the instance");
+    }
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) {
         int e = -errno;
         return start_fail(s, e, "%s", userns_advice(e));

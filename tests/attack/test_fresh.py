@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import signal
 
 import pytest
 from payload import compiled_program
@@ -121,3 +123,28 @@ return "\x9b2J\x1b[H"
     assert p.wait(20) == 0, got
     assert b"red" in got and b"6n" in got and b"2J" in got, got
     assert b"\x1b" not in got and b"\x07" not in got and "\x9b".encode() not in got, got
+
+
+def test_inotify_instances_are_not_host_roots(isle):
+    """A user namespace's maker pays for what is in it, up to 128 instances: an id of the instance, not host root."""
+    code = """
+import ctypes, sys, time
+libc = ctypes.CDLL(None)
+n = 0
+while n < 900 and libc.inotify_init1(0) >= 0:
+    n += 1
+print(n, flush=True)
+time.sleep(30)
+"""
+    p = isle.start("run", "--", "python3", "-c", code)
+    assert p.stdout.readline().strip().isdigit()
+    libc = ctypes.CDLL(None)
+    mine = [libc.inotify_init1(os.O_CLOEXEC) for _ in range(5)]
+    theirs = isle.python("import ctypes; return [ctypes.CDLL(None).inotify_init1(0) >= 0 for _ in range(5)]")
+    for fd in mine:
+        if fd >= 0:
+            os.close(fd)
+    p.send_signal(signal.SIGINT)
+    p.communicate(timeout=20)
+    assert min(mine) >= 0, "host root is refused"
+    assert theirs.result["result"] == [True] * 5, "another job is refused"
