@@ -258,7 +258,7 @@ static void look_at_disk(struct loop_timer *t)
     struct pipeline *p = t->ctx;
     int verdict = disk_look(&p->disk);
     if (verdict > DISK_FINE) {
-        verdict_disk(&p->result, &p->job, verdict, p->plan.workspace_inodes);
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
         kill_sandbox(p);
         return;
     }
@@ -445,7 +445,7 @@ static void measure_workspace(struct pipeline *p)
         int verdict = disk_settle(&p->disk);
         if (verdict >= 0) {
             p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
-            verdict_disk(&p->result, &p->job, verdict, p->plan.workspace_inodes);
+            verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
         }
     } else if (fstatfs(p->workspace, &s) == 0) {
         p->result.usage.disk_bytes = (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);

@@ -122,7 +122,7 @@ static void what_the_job_gives_wins_and_comes_once(void **state)
 {
     (void)state;
     static char *env[1024];
-    static char names[900][16];
+    static char names[900][32];
     struct job j = job_of(JOB_COMMAND, LANGUAGE_NONE);
     char a[] = "x", tz[] = "TZ=Europe/Paris", threads[] = "OMP_NUM_THREADS=7", path[] = "PATHS=1";
     char *argv[] = {a, NULL};
