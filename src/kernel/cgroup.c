@@ -11,9 +11,9 @@
 #include <sys/stat.h>
 
 enum { V1 = 1, V2 = 2 };
-enum { PATH_BYTES = 96, CPU_PERIOD_US = 100000 };
+enum { PATH_BYTES = 96, CPU_PERIOD_US = 100000, SOCKET_PART = 8 };
 
-enum value { MEMORY_BYTES, PIDS, CPU_QUOTA_US, CPU_QUOTA_AND_PERIOD, ZERO, ONE };
+enum value { MEMORY_BYTES, SOCKET_BYTES, PIDS, CPU_QUOTA_US, CPU_QUOTA_AND_PERIOD, ZERO, ONE };
 
 // Written in this order: memory+swap may not be below memory.
 static const struct limit_file {
@@ -24,6 +24,9 @@ static const struct limit_file {
 } limit_files[] = {
     {SEAT_MEMORY, V1, "memory.limit_in_bytes", MEMORY_BYTES, false},
     {SEAT_MEMORY, V1, "memory.memsw.limit_in_bytes", MEMORY_BYTES, true},
+    // Without a limit, v1 does not count what sockets hold at all (v2 counts it as memory): a job
+    // could take the host's, for which there is one bound (net.ipv4.tcp_mem).
+    {SEAT_MEMORY, V1, "memory.kmem.tcp.limit_in_bytes", SOCKET_BYTES, true},
     {SEAT_PIDS, V1, "pids.max", PIDS, false},
     {SEAT_CPU, V1, "cpu.cfs_quota_us", CPU_QUOTA_US, false},
     {SEAT_MEMORY, V2, "memory.max", MEMORY_BYTES, false},
@@ -174,6 +177,9 @@ static void format_value(char *text, size_t size, enum value value, const struct
     switch (value) {
     case MEMORY_BYTES:
         snprintf(text, size, "%llu", (unsigned long long)l->memory_bytes);
+        break;
+    case SOCKET_BYTES:
+        snprintf(text, size, "%llu", (unsigned long long)(l->memory_bytes / SOCKET_PART));
         break;
     case PIDS:
         snprintf(text, size, "%llu", (unsigned long long)l->pids);

@@ -97,6 +97,15 @@ void groups_detect(int root, struct groups *ret)
 
 // ---- making -------------------------------------------------------------------------------------
 
+// Jobs have a limit for what their sockets hold (v1). With one that stays, the kernel need not
+// patch itself each time that the first such group comes and the last one goes. Best effort.
+static void count_sockets(int root, const char *isle)
+{
+    char path[GROUPS_PATH_MAX + 64];
+    snprintf(path, sizeof path, "%s/memory.kmem.tcp.limit_in_bytes", isle);
+    fd_write_at(root, path, "9223372036854771712");
+}
+
 // isle/K of hierarchy i. A descriptor or -errno.
 static int make_folder(const struct groups *g, int i, uint32_t k)
 {
@@ -107,6 +116,7 @@ static int make_folder(const struct groups *g, int i, uint32_t k)
     if (e == -ENOENT) { // the first instance of this host
         path[at] = '\0';
         e = mkdirat(g->root, path, 0755) && errno != EEXIST ? -errno : 0;
+        count_sockets(g->root, path);
         path[at] = '/';
         e = e || !mkdirat(g->root, path, 0755) ? e : -errno;
     }

@@ -148,3 +148,23 @@ time.sleep(30)
     p.communicate(timeout=20)
     assert min(mine) >= 0, "host root is refused"
     assert theirs.result["result"] == [True] * 5, "another job is refused"
+
+
+def test_what_sockets_hold_is_bounded(isle):
+    """Control groups of version 1 do not count it, unless they have a limit for it."""
+    code = """
+import socket, time
+l = socket.socket(); l.bind(("127.0.0.1", 0)); l.listen(200)
+kept, held = [l], 0
+for _ in range(40):
+    a = socket.socket(); a.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    a.connect(l.getsockname()); a.setblocking(False); kept += [a, l.accept()[0]]
+    try:
+        while held < 100 << 20:
+            held += a.send(bytes(1 << 18))
+    except BlockingIOError:
+        pass
+print(held >> 20)
+"""
+    r = isle.command(["python3", "-c", code], "--memory", "64")
+    assert r.reason == "memory_limit" or int(r.lines[0]) < 64, r.result

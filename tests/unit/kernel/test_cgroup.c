@@ -24,6 +24,7 @@ static const struct {
     {"memory", "cgroup.procs", "12\n345\n"},
     {"memory", "memory.limit_in_bytes", "9223372036854771712\n"},
     {"memory", "memory.memsw.limit_in_bytes", "9223372036854771712\n"},
+    {"memory", "memory.kmem.tcp.limit_in_bytes", "9223372036854771712\n"},
     {"memory", "memory.max_usage_in_bytes", "1048576\n"},
     {"memory", "memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n"},
     {"memory", "cgroup.event_control", ""},
@@ -157,6 +158,7 @@ static void test_v1(void **state)
     assert_int_equal(cgroup_limit(&t, "j1", &limits), 0);
     expect_file(f, "memory/j1/memory.limit_in_bytes", "67108864");
     expect_file(f, "memory/j1/memory.memsw.limit_in_bytes", "67108864");
+    expect_file(f, "memory/j1/memory.kmem.tcp.limit_in_bytes", "8388608");
     expect_file(f, "pids/j1/pids.max", "33");
     expect_file(f, "cpu,cpuacct/j1/cpu.cfs_quota_us", "50000");
     assert_int_equal(cgroup_figure(&t, "j1", CGROUP_CPU_NS), 123456789);
