@@ -168,3 +168,21 @@ print(held >> 20)
 """
     r = isle.command(["python3", "-c", code], "--memory", "64")
     assert r.reason == "memory_limit" or int(r.lines[0]) < 64, r.result
+
+
+def test_nobody_watches_what_others_open(isle):
+    """The runtime's files are shared by all jobs: inotify(7) there would tell who starts what."""
+    code = """
+import ctypes, fcntl, os
+libc = ctypes.CDLL(None, use_errno=True)
+fd = libc.inotify_init1(os.O_NONBLOCK)
+print([libc.inotify_add_watch(fd, b"/usr/bin", 1 << i) >= 0 for i in range(12)])
+try:
+    fcntl.fcntl(os.open("/usr/bin", os.O_RDONLY), fcntl.F_NOTIFY, 1)
+    print("dnotify")
+except PermissionError:
+    print("no dnotify")
+"""
+    r = isle.command(["python3", "-c", code])
+    reading = {0, 4, 5}  # IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
+    assert r.lines == [str([i not in reading for i in range(12)]), "no dnotify"], r.result

@@ -81,6 +81,8 @@ CONSTANTS = {
     "RLIMIT_CORE": 4,
     "MSG_OOB": 1,
     "SO_LINGER": 13,
+    "F_NOTIFY": 1026,
+    "IN_READING": 0x31,
     "PR_SCHED_CORE": 62,
     "IOC_TYPE": 0xFF00,
     "XFS_TYPE": 0x5800,

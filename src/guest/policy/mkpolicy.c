@@ -91,6 +91,8 @@ static const struct {
     {"RLIMIT_CORE", 4},
     {"MSG_OOB", 1},
     {"SO_LINGER", 13},
+    {"F_NOTIFY", 1026},
+    {"IN_READING", 0x31}, // IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
     {"PR_SCHED_CORE", 62},
     {"IOC_TYPE", 0xff00},
     {"XFS_TYPE", 0x5800},
