@@ -105,7 +105,11 @@ static void prepared(struct pipeline *p)
     }
     e = stage_files(p->workspace, &p->job, p->uid, p->plan.workspace_bytes, &error);
     if (e) {
-        result_fail(&p->result, e == -ENOSPC ? REASON_DISK_LIMIT : REASON_INTERNAL,
+        bool owners = e == -EEXIST || e == -ENOTDIR; // a target where something else has its place
+        result_fail(&p->result,
+                    e == -ENOSPC ? REASON_DISK_LIMIT
+                    : owners     ? REASON_ERROR
+                                 : REASON_INTERNAL,
                     STAGE_PREPARATION, "%s", error.text);
         finish(p);
         return;

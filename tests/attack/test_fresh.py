@@ -186,3 +186,8 @@ except PermissionError:
     r = isle.command(["python3", "-c", code])
     reading = {0, 4, 5}  # IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
     assert r.lines == [str([i not in reading for i in range(12)]), "no dnotify"], r.result
+
+
+def test_a_file_in_the_place_of_a_folder_is_its_owners_mistake(isle):
+    r = isle.job("--file", "/etc/hostname:tmp", "--", "true")
+    assert r.reason == "error" and "tmp" in r.result["error"], r.result
