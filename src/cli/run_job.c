@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct builder {
     const struct run_options *o;
@@ -340,6 +341,13 @@ static int add_cwd(struct builder *b)
     return put_text(b, "--cwd", b->o->cwd);
 }
 
+// A terminal is open for writing too, and the service need not be able to: it gets another opening.
+static int open_own_input(void)
+{
+    int fd = isatty(STDIN_FILENO) ? open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC | O_NOCTTY) : -1;
+    return fd < 0 ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : fd;
+}
+
 static int add_stdin(struct builder *b)
 {
     const char *path = b->o->input;
@@ -347,8 +355,7 @@ static int add_stdin(struct builder *b)
         return 0;
     }
     bool own = strcmp(path, "-") == 0;
-    AUTO_CLOSE int fd =
-        own ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    AUTO_CLOSE int fd = own ? open_own_input() : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     struct stat st;
     if (fd < 0 || fstat(fd, &st)) {
         return refuse(b, "--stdin: %.300s: %m", own ? "standard input" : path);
