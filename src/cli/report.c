@@ -136,6 +136,23 @@ static void print_summary(const struct report *r, const struct view *v)
     fputs(separator[0] == ',' ? ")" : "", r->err);
 }
 
+// What this host could not give: at a terminal somebody can mend it.
+static void print_downgrades(const struct report *r, const struct view *v)
+{
+    yyjson_val *list = part(v, "isolation", "downgrades"), *item;
+    size_t i, count;
+    yyjson_arr_foreach(list, i, count, item)
+    {
+        const char *name = yyjson_get_str(item);
+        for (size_t k = 0; name && k < n_downgrades; k++) {
+            if (strcmp(name, downgrades[k].name) == 0) {
+                fprintf(r->err, "isle: degraded: %s: %s (to mend it: %s)\n", name,
+                        downgrades[k].lost, downgrades[k].fix);
+            }
+        }
+    }
+}
+
 static void print_for_people(const struct report *r, const struct view *v)
 {
     print_truncation(r, v);
@@ -145,6 +162,9 @@ static void print_for_people(const struct report *r, const struct view *v)
             print_summary(r, v);
         }
         putc('\n', r->err);
+    }
+    if (r->terminal) {
+        print_downgrades(r, v);
     }
 }
 

@@ -11,7 +11,7 @@
 struct report {
     bool json;      // the whole result as one line on `out`
     bool snippet;   // what it returned is printed; a command's `result` only repeats its output
-    bool terminal;  // `err` is a terminal: a summary always
+    bool terminal;  // `err` is a terminal: a summary always, and what isolation lacks
     bool quiet;     // nothing for people: nobody reads any more
     bool line_open; // the job's output did not end its line
     FILE *out, *err;

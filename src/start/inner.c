@@ -59,7 +59,7 @@ int inner_ready(struct start *s)
     ssize_t got = msg_recv(seat->launcher, &r, sizeof r, roots, 2, NULL, 0);
     seat->workspace_root = roots[0];
     seat->cache_root = roots[1];
-    if (got == 0) {
+    if (got == 0 || got == -ECONNRESET) { // reset: what was asked ahead was not read either
         const char *asked =
             s->record.seat.require_user_namespace
                 ? ": SANDBOX_REQUIRE_USER_NAMESPACE=true may ask for more than this "

@@ -43,6 +43,7 @@ def test_without_user_namespaces_and_required(isle):
     env = refusing(PARENT | SELF, SANDBOX_REQUIRE_USER_NAMESPACE="true")
     r = isle.run("-l", "bash", "-c", "echo ran", env=env)
     assert r.status == 125 and r.out == b"" and b"user namespace" in r.err, r
+    assert b"SANDBOX_REQUIRE_USER_NAMESPACE=true may ask for more than this host has" in r.err, r
 
 
 def test_identity_without_user_namespaces_resists(isle):

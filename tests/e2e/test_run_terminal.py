@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import pty
 import signal
@@ -64,6 +65,20 @@ def test_summary_at_a_terminal(isle):
     lines = t.text.decode().split("\r\n")
     assert lines[0] == "text" and lines[1] == "5"
     assert lines[2].startswith("isle: ok (") and "CPU" in lines[2] and "memory" in lines[2]
+
+
+def test_summary_says_what_isolation_lacks(isle):
+    assert "degraded" not in summary_of(isle)
+    isle = dataclasses.replace(isle, env=isle.env | {"ISLE_TEST_REFUSE_RUNGS": "6"})
+    line = summary_of(isle).split("\r\n")[1]
+    assert line.startswith("isle: degraded: no_user_namespace: jobs stay in ") and "to mend it: " in line
+
+
+def summary_of(isle) -> str:
+    t = Terminal(isle, "--", "true")
+    t.read_until(b"isle: ok")
+    assert t.end() == 0
+    return t.text.decode()
 
 
 def test_summary_names_the_reason(isle):
