@@ -56,6 +56,7 @@ WRAP(int, vasprintf, (char **ret, const char *format, va_list args), (ret, forma
      -1)
 WRAP(ssize_t, read, (int fd, void *data, size_t n), (fd, data, n), EIO, -1)
 WRAP(ssize_t, write, (int fd, const void *data, size_t n), (fd, data, n), ENOSPC, -1)
+WRAP(int, memfd_create, (const char *name, unsigned flags), (name, flags), EMFILE, -1)
 WRAP(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode), ENOSPC, -1)
 WRAP(int, renameat, (int from, const char *a, int to, const char *b), (from, a, to, b), EIO, -1)
 

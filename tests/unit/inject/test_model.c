@@ -7,6 +7,8 @@
 #include "conf/conf.h"
 #include "inject.h"
 #include "model/result.h"
+#include "plan/args.h"
+#include "runtime/runtime.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -69,6 +71,33 @@ static int talk_in_frames(void)
     rc = rc ? rc : frame_feed(&d, wire.data, wire.len);
     rc = rc ? rc : frame_next(&d, &f) == 1 ? 0 : -EBADMSG;
     frame_decoder_done(&d);
+    return rc;
+}
+
+// The service's part of a plan: what a job's own process reads is whole or not there at all.
+static int pack_arguments(void)
+{
+    const char *const argv[] = {"ls", "-l", NULL}, *const env[] = {"A=1", NULL};
+    AUTO_CLOSE int fd = args_pack(argv, env, "/workspace");
+    return fd < 0 ? fd : 0;
+}
+
+// How a snippet is started: argv and environment of the plan.
+static int begin_runtime(void)
+{
+    static const char json[] = "{\"language\":\"python\",\"code\":\"1\",\"env\":{\"A\":\"1\"}}";
+    struct job j;
+    struct job_error e;
+    struct runtime_start start;
+    int rc = job_parse(json, sizeof json - 1, 0, &j, &e);
+    if (rc) {
+        return rc;
+    }
+    rc = runtime_begin(&start, &j, "UTC");
+    if (!rc) {
+        runtime_done(&start);
+    }
+    job_done(&j);
     return rc;
 }
 
@@ -135,7 +164,7 @@ static void everything_fails_once(void **state)
     } cases[] = {
         {parse_job, 0, 15},     {parse_command, -EINVAL, 4}, {write_result, 0, 2},
         {talk_in_frames, 0, 2}, {pass_settings_on, 0, 3},    {build_job, 0, 15},
-        {write_artifact, 0, 6},
+        {write_artifact, 0, 6}, {pack_arguments, 0, 3},      {begin_runtime, 0, 10},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         unsigned calls = inject_all(cases[i].what, cases[i].good);
