@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "io/loop.h"
 #include "job/guest.h"
+#include "job/stream.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -243,6 +244,20 @@ static void the_largest_result_arrives(void **state)
     end(&t);
 }
 
+// Codec and model know nothing of each other, so their bounds are two lists: whatever the model
+// lets in has to fit into its frame.
+static void bounds_of_model_and_frames_agree(void **state)
+{
+    (void)state;
+    assert_true(frame_bound(FRAME_TO_GUEST, FRAME_CODE) >= JOB_MAX_CODE_BYTES);
+    assert_true(frame_bound(FRAME_TO_GUEST, FRAME_PARAMS) >= JOB_MAX_PARAMS_BYTES);
+    assert_true(frame_bound(FRAME_TO_GUEST, FRAME_RUN) >= GUEST_RUN_BYTES);
+    assert_true(frame_bound(FRAME_FROM_FRONT, FRAME_JOB) >= JOB_MAX_JSON_BYTES);
+    // a byte that is no UTF-8 becomes three
+    assert_true(frame_bound(FRAME_TO_FRONT, FRAME_STDOUT) >= 3 * STREAM_CHUNK_BYTES);
+    assert_true(frame_bound(FRAME_TO_FRONT, FRAME_ARTIFACT_DATA) >= STREAM_CHUNK_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +268,7 @@ int main(void)
         cmocka_unit_test(garbage_and_a_cut_frame),
         cmocka_unit_test(a_result_above_the_bound_is_refused_by_its_header),
         cmocka_unit_test(the_largest_result_arrives),
+        cmocka_unit_test(bounds_of_model_and_frames_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
