@@ -1,5 +1,6 @@
 // runner.h: the launcher, as the service sees it: requests out, answers dispatched to whoever
-// waits for them, all on the event loop. The launcher's death ends every call with RUNNER_LOST.
+// waits for them, all on the event loop. The launcher's death ends every call with an END of
+// error EPIPE.
 #ifndef ISLE_JOB_RUNNER_H
 #define ISLE_JOB_RUNNER_H
 

@@ -92,8 +92,3 @@ void lower_job(const struct job *j, const struct lower_host *host,
     q->limits.file_bytes = disk_mb * MB > FILE_BYTES_MIN ? disk_mb * MB : FILE_BYTES_MIN;
     size_tmp(disk_mb, memory_mb, &q->limits);
 }
-
-uint32_t lower_threads(const struct limits *l)
-{
-    return (uint32_t)((l->value[LIMIT_CPUS] + 99) / 100);
-}

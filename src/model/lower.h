@@ -44,7 +44,4 @@ struct lowered {
 void lower_job(const struct job *j, const struct lower_host *host,
                const struct lower_staged *staged, struct lowered *ret);
 
-// Whole CPUs a job may use at once, for the thread counts in its environment: 150 % are 2.
-uint32_t lower_threads(const struct limits *l);
-
 #endif

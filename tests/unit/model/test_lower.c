@@ -93,11 +93,6 @@ static void scales(void **state)
     assert_int_equal(l.start.limits.cpu_ns, UINT64_C(2500000000));
     assert_int_equal(l.start.limits.pids, 8);
     assert_int_equal(l.start.limits.nofile, 64);
-    struct job j = parse("{\"command\":[\"x\"],\"limits\":{\"cpus\":0.1}}");
-    assert_int_equal(lower_threads(&j.limits), 1);
-    j.limits.value[LIMIT_CPUS] = 101;
-    assert_int_equal(lower_threads(&j.limits), 2);
-    job_done(&j);
 }
 
 static void host_lowers_defaults_and_refuses_wishes(void **state)
