@@ -83,7 +83,6 @@ void lower_job(const struct job *j, const struct lower_host *host,
     q->rung = PLAN_RUNG_AUTO;
     q->workspace_kind = tmpfs ? PLAN_WORKSPACE_TMPFS : PLAN_WORKSPACE_FOLDER;
     q->filter = tmpfs ? PLAN_FILTER_TMPFS : PLAN_FILTER_FOLDER;
-    q->has_frames = j->kind == JOB_SNIPPET;
     q->limits.memory_bytes = memory_mb * MB + (tmpfs ? ret->workspace_bytes : 0);
     q->limits.cpu_ns = (uint64_t)v[LIMIT_CPU] * UINT64_C(1000000);
     q->limits.cpu_percent = (uint32_t)v[LIMIT_CPUS];

@@ -36,8 +36,8 @@ uint64_t lower_pages(uint64_t bytes);
 struct lowered {
     // The workspace: the size of a tmpfs, or what the accounting of a folder allows.
     uint64_t workspace_bytes, workspace_inodes;
-    struct plan_request start; // PLAN_START; uid, workspace name or number, root and id are the
-                               // pipeline's to fill
+    struct plan_request start; // PLAN_START; id, uid, root, workspace name or number, and whether
+                               // there is a descriptor 3 are the pipeline's to fill
 };
 
 // `limits` were checked. Sizes are never 0, which would mean unlimited to the kernel.

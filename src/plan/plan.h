@@ -86,7 +86,8 @@ enum plan_start_fd {
     PLAN_FD_STDIN,
     PLAN_FD_STDOUT,
     PLAN_FD_STDERR,
-    PLAN_FD_FRAMES, // the guest's end of the frame socket; /dev/null when has_frames is 0
+    PLAN_FD_FRAMES, // the guest's end of the frame socket, or a shell script (a sealed memfd);
+                    // /dev/null when has_frames is 0
     PLAN_FD_ARGS,   // sealed memfd, args.h
     PLAN_N_START_FDS,
 };
@@ -116,7 +117,7 @@ struct plan_request {
     uint32_t workspace_kind;
     uint32_t workspace_no;
     uint32_t tmp_folder; // 1: /tmp is NAME/t
-    uint32_t has_frames; // 1: descriptor 3 of the job is the frame socket; 0: it has none
+    uint32_t has_frames; // 1: descriptor 3 of the job is PLAN_FD_FRAMES; 0: it has none
     uint32_t n_sets;
     uint32_t sets[PLAN_SETS_PER_JOB]; // mounted read-only at /packages/0, /packages/1 ...
     uint64_t size_bytes;              // PLAN_TMPFS

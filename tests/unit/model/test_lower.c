@@ -49,7 +49,6 @@ static void small_disk_is_a_tmpfs(void **state)
     assert_int_equal(l.start.limits.tmp_bytes, 64 * MB);
     assert_int_equal(l.start.limits.tmp_inodes, 4096);
     assert_int_equal(l.start.limits.file_bytes, 64 * MB);
-    assert_int_equal(l.start.has_frames, 0);
 }
 
 static void large_disk_is_a_folder(void **state)
@@ -64,7 +63,6 @@ static void large_disk_is_a_folder(void **state)
     assert_int_equal(l.start.limits.tmp_bytes, 50 * MB);
     assert_int_equal(l.start.limits.file_bytes, 1000 * MB);
     assert_int_equal(l.workspace_inodes, 64000);
-    assert_int_equal(l.start.has_frames, 1);
 }
 
 // 0 means unlimited to the kernel, so it is never passed.
