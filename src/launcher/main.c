@@ -115,7 +115,7 @@ static void plain_process(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
     umask(022);
     // Not 0: a core_pattern that is a pipe is run by host root at 0, and only at 1 it is not
-    // (core(5)). Here, as our own filter lets nobody change it.
+    // (fs/coredump.c in the kernel). Here, as our own filter lets nobody change it.
     must("rlimit", rlimit_lower(RLIMIT_CORE, 1, 1));
     // by the attribute, not by a file mode of 0711: then setns on our own children would fail
     must_call("dumpable", prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));

@@ -69,7 +69,7 @@ static void raise_limits(void)
         {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
         {RLIMIT_STACK, 8 << 20, RLIM_INFINITY},
         {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
-        {RLIMIT_CORE, 1, RLIM_INFINITY}, // 1: no core handler is run either (core(5))
+        {RLIMIT_CORE, 1, RLIM_INFINITY}, // 1: no core handler is run either (fs/coredump.c)
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++) {
         struct rlimit l;
