@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 // The controllers of seat.h. `leaf`: a control file that a folder of it must have in v1.
@@ -257,6 +258,18 @@ static int make_v2(const struct groups *g, uint32_t k, const struct groups_limit
     return e;
 }
 
+// One lock is enough, and two folders of one hierarchy (cpu,cpuacct) would lock each other out.
+static int lock_groups(const struct groups_made *made)
+{
+    for (int i = GROUPS_N - 1; i >= 0; i--) {
+        if (made->fd[i] >= 0) {
+            int e = flock(made->fd[i], LOCK_EX | LOCK_NB) ? -errno : 0;
+            return e == -EWOULDBLOCK ? -EBUSY : e;
+        }
+    }
+    return 0;
+}
+
 int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,
                 struct groups_made *ret)
 {
@@ -267,6 +280,7 @@ int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *
         bool needed = g->path[i][0] && !(made.v2_controllers & UINT32_C(1) << i);
         e = needed ? make_v1(g, i, k, limits, &made) : 0;
     }
+    e = e ? e : lock_groups(&made);
     if (e) {
         groups_close(&made);
         return e;

@@ -38,7 +38,7 @@ void groups_detect(int root, struct groups *ret);
 // Makes isle/K; isle/K/service in v2, and in v1 where the instance has a limit; writes the limits,
 // delegates.
 // A hierarchy that refuses is left out. 0, or -errno with everything closed: a limit of the whole
-// instance could not be set.
+// instance could not be set; -EBUSY: they are another's (groups_held()).
 int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,
                 struct groups_made *ret);
 void groups_close(struct groups_made *made);
@@ -52,7 +52,12 @@ int groups_join_v1(const struct groups_made *made);
 void groups_kill(const struct groups *g, uint32_t k, uint32_t uid_base, bool (*is_ours)(void *ctx),
                  void *ctx);
 
-// Removes isle/K everywhere, whatever its depth. 0 (also when there is none), -EBUSY: processes.
+// Is there a living owner of isle/K? groups_make() locks one of its folders (flock(2)), and the
+// launcher holds that until its end: so it shows, whatever folder the lock files are kept in.
+bool groups_held(const struct groups *g, uint32_t k);
+
+// Removes isle/K everywhere, whatever its depth. 0 (also when there is none), -EBUSY: processes, or
+// groups_held().
 int groups_remove(const struct groups *g, uint32_t k);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 enum sweep { SWEEP_UP, SWEEP_DOWN, SWEEP_BUSY };
@@ -103,11 +104,25 @@ static bool service_lives(const struct groups *g, uint32_t k)
     return false;
 }
 
+bool groups_held(const struct groups *g, uint32_t k)
+{
+    char path[GROUPS_PATH_MAX + 32];
+    for (int i = 0; i < GROUPS_N; i++) {
+        snprintf(path, sizeof path, "%s/isle/%u", g->path[i], k);
+        AUTO_CLOSE int dir =
+            g->path[i][0] ? openat(g->root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+            return true;
+        }
+    }
+    return false;
+}
+
 int groups_remove(const struct groups *g, uint32_t k)
 {
     char path[GROUPS_PATH_MAX + 32], name[16];
     int error = 0;
-    if (service_lives(g, k)) {
+    if (groups_held(g, k) || service_lives(g, k)) {
         return -EBUSY;
     }
     snprintf(name, sizeof name, "%u", k);

@@ -31,7 +31,10 @@ struct lock_text {
     char data_dir[PATH_MAX];
 };
 
-enum { GROUPS_GONE_MS = 3000 }; // a killed process may hang in the kernel for a while
+enum {
+    GROUPS_GONE_MS = 3000, // a killed process may hang in the kernel for a while
+    GROUPS_HELD_MS = 20,   // between the first lock that an ending owner gives back and the last
+};
 
 static void wait_ms(unsigned ms)
 {
@@ -94,6 +97,14 @@ static int lock_write(int run_dir, uint32_t k, const struct lock_text *text)
 
 static int clean_groups(const struct groups *g, uint32_t k, uint32_t uid_base)
 {
+    // An owner that is just ending gives its locks back one by one; one that goes on living keeps
+    // its lock files in another folder than ours, and nothing of it may be killed.
+    for (unsigned ms = 0; groups_held(g, k); ms++) {
+        if (ms == GROUPS_HELD_MS) {
+            return -EBUSY;
+        }
+        wait_ms(1);
+    }
     int e = groups_remove(g, k);
     for (unsigned ms = 0; e && ms < GROUPS_GONE_MS; ms++) {
         groups_kill(g, k, uid_base, NULL, NULL);

@@ -217,6 +217,20 @@ def test_living_instance_is_no_leftover(folders):
     check_next_start(run, "front")
 
 
+def test_stale_lock_in_another_folder_kills_nobody(folders, tmp_path):
+    """Locks kept elsewhere, with a stale text about a number that lives: its groups show its owner."""
+    tmp_path.chmod(0o755)
+    with started(folders[0], FOLDER, folders) as run:
+        wait_up(run)
+        (living,) = host.instances(folders)
+        name = f"{living.number}.lock"
+        (tmp_path / name).write_text((host.LOCK_DIR / name).read_text())
+        before = run.processes()
+        r = isle_over(folders[1]).run("--", "true", env={"SANDBOX_RUN_DIR": str(tmp_path)})
+        assert r.status == 0, r
+        assert run.popen.poll() is None and run.processes() == before
+
+
 def test_leftovers_after_a_reboot(folders):
     """Lock files in /run are gone then, folders are not; what only looks like ours stays."""
     base = 0x78000000 + 997 * host.RANGE  # src/start/range.c, where all uids are mapped
