@@ -51,7 +51,7 @@ while time.monotonic() < end:
 
 
 def test_the_core_limit_stays_1(isle):
-    """At 0 a host's piped core handler is run, by host root, for every crash; at 1 it is not (fs/coredump.c in the kernel)."""
+    """At 0 a host's piped core handler is run, by host root, for every crash; at 1 it is not (fs/coredump.c)."""
     code = """
 import ctypes, resource
 libc = ctypes.CDLL(None)
