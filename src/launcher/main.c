@@ -219,6 +219,7 @@ static void find_abilities(struct launcher *l)
     }
     l->downgrades = cgroup_downgrades(&l->groups);
     l->downgrades |= l->landlock_abi ? 0 : PLAN_NO_LANDLOCK;
+    l->downgrades |= l->config.n_calls ? PLAN_SECCOMP_ALLOW : 0;
     l->downgrades |= l->rung == PLAN_RUNG_NONE ? PLAN_NO_USER_NAMESPACE : 0;
 }
 

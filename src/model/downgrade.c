@@ -13,9 +13,11 @@ const struct downgrade downgrades[] = {
      "give isle the pids controller"},
     {PLAN_NO_CGROUP_CPU, "no_cgroup_cpu", "cpus is not enforced", "give isle the cpu controller"},
     {PLAN_NO_CPU_TIME, "no_cpu_time",
-     "cpu_seconds is measured by polling, processes that end count late",
+     "cpu_seconds is not enforced, and the CPU time of a job is not known",
      "give isle the cpuacct (v1) or cpu (v2) controller"},
     {PLAN_SINGLE_UID, "single_uid", "isle and all jobs share one user id of the host",
      "start as root, or give the user a range in /etc/subuid and /etc/subgid"},
+    {PLAN_SECCOMP_ALLOW, "seccomp_allow", "jobs may make system calls that the policy refuses",
+     "unset SANDBOX_SECCOMP_ALLOW"},
 };
 const size_t n_downgrades = sizeof downgrades / sizeof *downgrades;

@@ -168,7 +168,8 @@ struct plan_record {
     uint32_t landlock_abi; // READY: 0: none
 };
 
-// What this launcher cannot do on this host. Names, losses and remedies: model/downgrade.c.
+// What this launcher cannot do on this host, or was told not to. Names, losses and remedies:
+// model/downgrade.c.
 enum plan_downgrade {
     PLAN_NO_USER_NAMESPACE = 1 << 0,
     PLAN_NO_LANDLOCK = 1 << 1,
@@ -177,6 +178,7 @@ enum plan_downgrade {
     PLAN_NO_CGROUP_CPU = 1 << 4, // the share
     PLAN_NO_CPU_TIME = 1 << 5,   // no accounting of CPU time either
     PLAN_SINGLE_UID = 1 << 6,
+    PLAN_SECCOMP_ALLOW = 1 << 7, // seat_config.n_calls: the policy was widened
 };
 
 _Static_assert(sizeof(struct plan_limits) == 48, "wire size");

@@ -115,7 +115,10 @@ def test_SEC_04_more_calls_are_added(isle):
     """To the default list, which stays; what is no call stops the start."""
     assert isle.python(ANSWERS).lines == [f"io_setup {errno.ENOSYS}", f"unshare {errno.EPERM}", "True"]
     more = {"SANDBOX_SECCOMP_ALLOW": "io_setup"}
-    assert isle.python(ANSWERS, env=more).lines == [f"io_setup {errno.EINVAL}", f"unshare {errno.EPERM}", "True"]
+    r = isle.python(ANSWERS, env=more)
+    assert r.lines == [f"io_setup {errno.EINVAL}", f"unshare {errno.EPERM}", "True"]
+    assert r.result["isolation"]["level"] == "degraded"
+    assert r.result["isolation"]["downgrades"] == ["seccomp_allow"]
     for value, words in (
         ("io_setup,no_such_call", "SANDBOX_SECCOMP_ALLOW: no_such_call is no system call"),
         ("io setup", "SANDBOX_SECCOMP_ALLOW: io setup is no list of system calls"),
