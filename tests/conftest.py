@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -11,6 +12,11 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "e2e"))
 
 import harness
+
+# Started in the background or by nohup(1), a shell's children ignore these, and so would every isle of a test.
+for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+    if signal.getsignal(ignored) == signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler if ignored == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_configure(config: pytest.Config) -> None:
