@@ -49,7 +49,7 @@ static const struct target {
 } targets[] = {
     {LAUNCH, BWRAP, TRUE_, 0.65, 0.5}, {PARKED, BWRAP, TRUE_, 0.33, 0.25},
     {COLD, BWRAP, PYTHON, 1.0, 1.0},   {WHOLE, BWRAP, TRUE_, 2.2, 1.5},
-    {WHOLE, BWRAP, PYTHON, 1.4, 1.15}, {COLD, BWRAP, NODE, 1.0, 1.0},
+    {WHOLE, BWRAP, PYTHON, 1.4, 1.15},
 };
 
 struct order {
