@@ -2,6 +2,9 @@
 
 #include "base/fd.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 enum { CHUNK_BYTES = 64 * 1024 };
 
 void pump_stop(struct pump *p)
@@ -107,6 +110,28 @@ int pump_start(struct pump *p, struct loop *loop, int from, int to)
     }
     if (e) {
         pump_stop(p);
+    }
+    return e;
+}
+
+int pump_pipe(struct pump *p, struct loop *loop, int from, int *ret)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) {
+        int e = -errno;
+        close(from);
+        return e;
+    }
+    AUTO_CLOSE int reader = ends[0];
+    int e = fchmod(reader, 0644) || fcntl(ends[1], F_SETFL, O_NONBLOCK) ? -errno : 0;
+    if (e) {
+        close(ends[1]);
+        close(from);
+        return e;
+    }
+    e = pump_start(p, loop, from, ends[1]);
+    if (!e) {
+        *ret = fd_take(&reader);
     }
     return e;
 }

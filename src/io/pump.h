@@ -21,6 +21,9 @@ struct pump {
 // failure. At the end of `from` closes both. `from` keeps its flags: it may be shared with others,
 // such as the user's shell. 0 or -errno.
 int pump_start(struct pump *p, struct loop *loop, int from, int to);
+// The same through a pipe of its own: *ret is the reader's end, which another uid may open anew
+// through /proc (as /dev/stdin is). Owns `from`, also on failure. 0 or -errno.
+int pump_pipe(struct pump *p, struct loop *loop, int from, int *ret);
 // Stops and releases; harmless when done, or never started (zeroed).
 void pump_stop(struct pump *p);
 

@@ -16,11 +16,9 @@
 #include "workspace/stage.h"
 #include "workspace/uids.h"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 
 enum {
@@ -72,13 +70,6 @@ static void collect(struct pipeline *p);
 static void collect_more(struct pipeline *p);
 static void finish(struct pipeline *p);
 
-static int64_t wall_clock_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 // ---- Prepare: a workspace with the job's files in it ------------------------------------------
 
 static void give_up(struct pipeline *p, enum reason reason, const char *what, int error)
@@ -114,7 +105,7 @@ static void prepared(struct pipeline *p)
         finish(p);
         return;
     }
-    p->result.prepare_completed_at = wall_clock_ms();
+    p->result.prepare_completed_at = clock_wall_ms();
     install(p);
 }
 
@@ -176,7 +167,7 @@ static void prepare(struct loop_timer *t)
     struct pipeline *p = t->ctx;
     struct stage_need need;
     struct stage_error error;
-    p->result.prepare_started_at = wall_clock_ms();
+    p->result.prepare_started_at = clock_wall_ms();
     if (stage_measure(&p->job, &need, &error)) {
         result_fail(&p->result, REASON_ERROR, STAGE_PREPARATION, "%s", error.text);
         finish(p);
@@ -298,7 +289,7 @@ static void ended(struct pipeline *p, const struct plan_record *rec)
         p->result.usage.wall_ms =
             (int64_t)((clock_now_ns() - p->executed_at_ns + NS_PER_MS / 2) / NS_PER_MS);
     }
-    p->result.execute_completed_at = wall_clock_ms();
+    p->result.execute_completed_at = clock_wall_ms();
     // The launcher has killed and reaped whatever the job left behind, so the pipes hold the last
     // of it: their end is never waited for.
     pump_stop(&p->input);
@@ -341,27 +332,6 @@ static void answer_is_missing(struct loop_timer *t)
     ended(p, &nothing);
 }
 
-// The job's standard input: what the user gave, through a pipe of our own.
-static int open_input(struct pipeline *p, int *ret)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC)) {
-        return -errno;
-    }
-    AUTO_CLOSE int theirs = ends[0];
-    fchmod(theirs, 0644); // to be opened anew as /dev/stdin, by another uid than ours
-    int e = fcntl(ends[1], F_SETFL, O_NONBLOCK) ? -errno : 0;
-    if (e) {
-        close(ends[1]);
-        return e;
-    }
-    e = pump_start(&p->input, p->loop, fd_take(&p->job.stdin_fd), ends[1]);
-    if (!e) {
-        *ret = fd_take(&theirs);
-    }
-    return e;
-}
-
 // Descriptor 3 of the job, if it has one.
 static int open_fd3(struct pipeline *p, enum runtime_fd3 kind, int *ret)
 {
@@ -393,7 +363,7 @@ static int start(struct pipeline *p)
         return args;
     }
     if (p->job.stdin_fd >= 0) {
-        e = open_input(p, &in);
+        e = pump_pipe(&p->input, p->loop, fd_take(&p->job.stdin_fd), &in);
     }
     e = e ? e : open_fd3(p, kind, &fd3);
     e = e ? e : stream_open(&p->out, p->loop, &p->result.out, p->chunk, &out);
@@ -423,7 +393,7 @@ static void execute(struct pipeline *p)
         return;
     }
     p->state = EXECUTING;
-    p->result.execute_started_at = wall_clock_ms();
+    p->result.execute_started_at = clock_wall_ms();
     e = start(p);
     if (e) {
         give_up(p, REASON_INTERNAL, "the sandbox cannot be asked for", e);
@@ -478,7 +448,7 @@ static void collect(struct pipeline *p)
         finish(p);
         return;
     }
-    p->result.collect_started_at = wall_clock_ms();
+    p->result.collect_started_at = clock_wall_ms();
     p->collection.workspace = p->workspace;
     p->collection.uid = p->uid;
     if (collection_begin(&p->collection)) {
@@ -527,14 +497,14 @@ static void release(struct pipeline *p)
 static void finish(struct pipeline *p)
 {
     if (p->result.collect_started_at) {
-        p->result.collect_completed_at = wall_clock_ms();
+        p->result.collect_completed_at = clock_wall_ms();
     }
     p->state = DONE;
     if (p->sink->collected && p->sink->collected(p->sink->ctx)) {
         p->has_tmpfs = p->has_folder = false;
     }
     release(p);
-    p->result.completed_at = wall_clock_ms();
+    p->result.completed_at = clock_wall_ms();
     if (p->sink->done) {
         p->sink->done(p->sink->ctx, &p->result);
     }
@@ -577,7 +547,7 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
     p->result.isolation.start = "cold";
     p->result.isolation.network = "none";
     p->result.isolation.downgrades = config->downgrades;
-    p->result.queued_at = p->result.started_at = wall_clock_ms();
+    p->result.queued_at = p->result.started_at = clock_wall_ms();
     loop_timer_set(loop, &p->begin, 0);
     *ret = p;
     return 0;
