@@ -73,23 +73,20 @@ static int store(const struct option *o, void *target, char *value, struct optio
     return -EINVAL;
 }
 
-// Takes the option at argv[*at], and its value.
+// Takes the option at argv[*at], which is one of the table, and its value.
 static int take(const struct option *table, size_t n, char **argv, size_t *at, void *target,
                 struct option_error *e)
 {
     char *value;
     const struct option *o = find(table, n, argv[*at], &value);
-    if (!o) {
-        return option_refuse(e, "%.100s: unknown option", argv[*at]);
-    }
     if (o->kind == OPTION_FLAG && value) {
         return option_refuse(e, "%s: takes no value", o->name);
     }
     if (o->kind != OPTION_FLAG && !value) {
         value = argv[++*at];
         char *ignored;
-        // "--timeout -l" forgot a value; "--code=-l" says that it is meant
-        if (!value || find(table, n, value, &ignored)) {
+        // "--timeout -l" and "--timeout --" forgot a value; "--code=-l" says that it is meant
+        if (!value || strcmp(value, "--") == 0 || find(table, n, value, &ignored)) {
             return option_refuse(e, "%s: needs a value (%s)", o->name, o->argument);
         }
     }
@@ -106,6 +103,12 @@ int options_parse(const struct option *table, size_t n, char **argv, void *targe
             break;
         }
         if (argv[at][0] == '-' && argv[at][1]) {
+            char *ignored;
+            if (!find(table, n, argv[at], &ignored)) {
+                // "ls -la" is a command without its --
+                return option_refuse(ret_error, "%.100s: unknown option%s", argv[at],
+                                     rest.n_operands ? "; words of a command go behind --" : "");
+            }
             int e = take(table, n, argv, &at, target, ret_error);
             if (e) {
                 return e;

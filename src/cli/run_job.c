@@ -196,6 +196,10 @@ static int read_code(struct builder *b, struct buf *code)
     if (strcmp(o->file, "-") == 0) {
         return read_all(b, "code", "standard input", STDIN_FILENO, code);
     }
+    if (!strpbrk(o->file, "./") && access(o->file, F_OK) && errno == ENOENT) {
+        return refuse(b, "code: %.100s: no such file; a command goes behind --: isle run -- %.100s",
+                      o->file, o->file);
+    }
     return read_named(b, "code", o->file, code);
 }
 
@@ -256,7 +260,9 @@ static int add_params(struct builder *b)
     }
     // One strict JSON value stays one inside the job's JSON: it is put in as it stands.
     if (json_check(buf_text(&text), text.len, &why)) {
-        return refuse(b, "--params: not valid JSON: %s", why.text);
+        bool is_name = given[0] && !strchr("@{[", given[0]);
+        return refuse(b, "--params: not valid JSON: %s%s", why.text,
+                      is_name ? "; a file is @FILE" : "");
     }
     put_key(&b->job->json, "params");
     return buf_add(&b->job->json, text.data, text.len);

@@ -22,7 +22,7 @@ static const struct option own_options[] = {
     {"--artifact", NULL, "PATH[?]", OPTION_LIST, AT(artifacts),
      "a file the job makes; with ? it may be missing"},
     {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
-     "where artifacts go, under their path in /workspace; without it they are only listed"},
+     "where artifacts go, under their path in /workspace; without it only --json lists them"},
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live"},
     {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),
      "prints what would happen (with --json as JSON); runs nothing"},
@@ -57,6 +57,13 @@ static int choose(struct run_options *o, const struct option_rest *rest, struct 
     int n = (o->file != NULL) + (o->code != NULL) + (o->command != NULL);
     if (n == 0) {
         return option_refuse(e, "nothing to run: give FILE, -c CODE, - or -- CMD");
+    }
+    if (o->file && o->code) {
+        // "-c return 1" lost its quotes, "python3 -c CODE" its --
+        return option_refuse(e,
+                             "%.100s: give either FILE or -c CODE; code with spaces is one word in "
+                             "quotes, a command goes behind --",
+                             o->file);
     }
     if (n > 1) {
         return option_refuse(e, "give only one of FILE, -c CODE, - and -- CMD");

@@ -79,7 +79,11 @@ static void refuses(void **state)
         {{"--timeout", NULL}, "--timeout: needs a value (s)"},
         {{"--timeout", "-l", "bash", NULL}, "--timeout: needs a value (s)"},
         {{"a", "b", NULL}, "b: one FILE is enough; words of a command go behind --"},
-        {{"-c", "1", "a", NULL}, "give only one of FILE, -c CODE, - and -- CMD"},
+        {{"--timeout", "--", "a", NULL}, "--timeout: needs a value (s)"},
+        {{"ls", "-x", NULL}, "-x: unknown option; words of a command go behind --"},
+        {{"-c", "1", "a", NULL},
+         "a: give either FILE or -c CODE; code with spaces is one word in quotes, a command goes "
+         "behind --"},
         {{"-c", "1", "--", "a", NULL}, "give only one of FILE, -c CODE, - and -- CMD"},
         {{"-", "--stdin", "-", NULL}, "--stdin: - cannot be both the code and its input"},
     };

@@ -181,6 +181,12 @@ static void refuses_in_words_of_options(void **state)
            "--params: only a python or javascript snippet takes them (params)");
     refuse(&(struct run_options){BASH, .params = "{\"a\":1,\"a\":2}"},
            "--params: not valid JSON: duplicate key \"a\" at byte 8");
+    refuse(&(struct run_options){BASH, .params = "data.json"},
+           "--params: not valid JSON: unexpected character, expected a valid root value at byte 0; "
+           "a file is @FILE");
+    refuse(&(struct run_options){.file = "no-such-command"},
+           "code: no-such-command: no such file; a command goes behind --: isle run -- "
+           "no-such-command");
     refuse(&(struct run_options){BASH, .params = "@/no/such"},
            "--params: /no/such: No such file or directory");
     refuse(&(struct run_options){BASH, .input = "/etc"}, "--stdin: /etc is a folder");
