@@ -153,8 +153,19 @@ static void print_downgrades(const struct report *r, const struct view *v)
     }
 }
 
+// What people read begins a line of its own, also where the job left one open. (A result ended it.)
+static void print_line_start(const struct report *r, const struct view *v)
+{
+    yyjson_val *value = r->snippet ? yyjson_obj_get(v->root, "result") : NULL;
+    bool open = r->line_open && (!value || yyjson_is_null(value));
+    if (open && r->terminal && isatty(fileno(r->out))) {
+        putc('\n', r->err);
+    }
+}
+
 static void print_for_people(const struct report *r, const struct view *v)
 {
+    print_line_start(r, v);
     print_truncation(r, v);
     if (r->terminal || !is_told_already(v)) {
         print_error(r, v);

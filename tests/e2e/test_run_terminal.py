@@ -67,6 +67,23 @@ def test_summary_at_a_terminal(isle):
     assert lines[2].startswith("isle: ok (") and "CPU" in lines[2] and "memory" in lines[2]
 
 
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [
+        (["-l", "bash", "-c", "printf open"], ["open"]),
+        (["-l", "bash", "-c", "echo shut"], ["shut"]),
+        (["-l", "python", "-c", "print(1, end='')"], ["1"]),
+        (["-l", "python", "-c", "print(1, end=''); return 2"], ["1", "2"]),
+    ],
+)
+def test_summary_has_a_line_of_its_own(isle, args, shown):
+    t = Terminal(isle, *args)
+    t.read_until(b"isle: ok")
+    assert t.end() == 0
+    *lines, summary, rest = t.text.decode().split("\r\n")
+    assert lines == shown and summary.startswith("isle: ok (") and rest == ""
+
+
 def test_summary_says_what_isolation_lacks(isle):
     assert "degraded" not in summary_of(isle)
     isle = dataclasses.replace(isle, env=isle.env | {"ISLE_TEST_REFUSE_RUNGS": "6"})
