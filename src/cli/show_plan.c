@@ -92,8 +92,9 @@ static void print_limits(FILE *out, const struct plan *p)
     for (int i = 0; i < LIMIT_COUNT; i++) {
         char value[32];
         limit_text(p, (enum limit)i, value, sizeof value);
+        bool none = strcmp(value, "none") == 0;
         fprintf(out, "  %-16s %10s %-12s set by %-8s %s\n", limit_specs[i].name, value,
-                limit_specs[i].unit, limit_source_names[p->job->limits.source[i]],
+                none ? "" : limit_specs[i].unit, limit_source_names[p->job->limits.source[i]],
                 limit_specs[i].on_hit);
     }
 }

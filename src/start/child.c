@@ -115,6 +115,17 @@ static int clone_tree(struct start *s, const char *what, const char *path, uint6
     return e ? start_fail(s, e, "%s %s", what, path) : fd_take(&fd);
 }
 
+// The most likely thing to be missing on a new machine.
+static int clone_runtime(struct start *s)
+{
+    const char *path = s->config->runtime_root;
+    if (access(path, F_OK)) {
+        return start_fail(
+            s, -errno, "runtime root %s (./bootstrap makes it, or set SANDBOX_RUNTIME_ROOT)", path);
+    }
+    return clone_tree(s, "runtime root", path, MOUNT_ATTR_RDONLY, AT_RECURSIVE);
+}
+
 static int mount_proc(struct start *s, const char *to, const char *options)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
@@ -150,8 +161,7 @@ int child_mounts(struct start *s)
         return start_fail(s, -errno, "mount namespace (isle run needs CAP_SYS_ADMIN)");
     }
     snprintf(ws, sizeof ws, "%s/%u", s->config->data_dir, s->instance);
-    AUTO_CLOSE int runtime =
-        clone_tree(s, "runtime root", s->config->runtime_root, MOUNT_ATTR_RDONLY, AT_RECURSIVE);
+    AUTO_CLOSE int runtime = clone_runtime(s);
     AUTO_CLOSE int guest =
         runtime < 0 ? -1
                     : clone_tree(s, "guest folder", s->config->guest_dir, MOUNT_ATTR_RDONLY, 0);
