@@ -209,13 +209,21 @@ int front_serving(struct start *s)
     if (e) {
         return e;
     }
-    s->launcher_pidfd = sys_pidfd_open(s->launcher);
-    return s->launcher_pidfd < 0 ? start_fail(s, s->launcher_pidfd, "isle-launcher is gone") : 0;
+    int pidfd = sys_pidfd_open(s->launcher);
+    if (pidfd == -ESRCH) { // a service that had nothing to do has waited for it already
+        return 0;
+    }
+    s->launcher_pidfd = pidfd;
+    return pidfd < 0 ? start_fail(s, pidfd, "isle-launcher") : 0;
 }
 
-// Waits for a child; kills it after limit_ms. Its status, 0 if somebody else has waited for it.
+// Waits for a child; kills it after limit_ms. Its status, 0 if somebody else has waited for it
+// (pidfd -1: that is known).
 static int reap(pid_t pid, int pidfd, int limit_ms)
 {
+    if (pidfd < 0) {
+        return 0;
+    }
     struct pollfd p = {pidfd, POLLIN, 0};
     uint64_t end = clock_now_ns() + (uint64_t)limit_ms * NS_PER_MS;
     for (uint64_t now = clock_now_ns(); now < end; now = clock_now_ns()) {
