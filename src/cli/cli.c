@@ -51,7 +51,9 @@ int cli_main(int argc, char **argv, const struct cli_places *places)
         char shown[64];
         snprintf(shown, sizeof shown, "%.60s", word);
         text_no_controls(shown);
-        fprintf(stderr, "isle: unknown verb %s; `isle --help` lists them\n", shown);
+        fprintf(stderr,
+                "isle: unknown verb %s; `isle --help` lists them (a job is run by `isle run`)\n",
+                shown);
     } else {
         print_help(stderr);
     }

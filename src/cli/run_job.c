@@ -196,7 +196,7 @@ static int read_code(struct builder *b, struct buf *code)
     if (strcmp(o->file, "-") == 0) {
         return read_all(b, "code", "standard input", STDIN_FILENO, code);
     }
-    if (!strpbrk(o->file, "./") && access(o->file, F_OK) && errno == ENOENT) {
+    if (o->file[0] && !strpbrk(o->file, "./") && access(o->file, F_OK) && errno == ENOENT) {
         return refuse(b, "code: %.100s: no such file; a command goes behind --: isle run -- %.100s",
                       o->file, o->file);
     }
