@@ -18,7 +18,8 @@ int step_slot(struct launch *c)
         if (b->id) {
             continue;
         }
-        *b = (struct box){.pidfd = -1, .main_pidfd = -1, .sock = -1, .report = -1, .oom = -1};
+        *b = (struct box){
+            .pidfd = -1, .main_pidfd = -1, .sock = -1, .report = -1, .mounts = -1, .oom = -1};
         b->id = ++l->last_id ? l->last_id : ++l->last_id; // never 0, also after 2^32
         b->r = (struct plan_record){.id = b->id, .status = -1};
         snprintf(b->group, sizeof b->group, "j%u", b->id);

@@ -6,6 +6,8 @@
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -149,7 +151,6 @@ static void on_end_of_sock(struct launcher *l, struct box *b)
     r.cpu_ns = r.memory_peak_bytes = r.pids_peak = PLAN_UNKNOWN;
     memcpy(r.marks_ns, l->marks[b - l->box], sizeof r.marks_ns);
     request_answer(l, &r, NULL, 0);
-    ahead_refill(l);
 }
 
 static void on_parked(struct launcher *l, struct box *b, pid_t pid)
@@ -161,6 +162,11 @@ static void on_parked(struct launcher *l, struct box *b, pid_t pid)
     }
     b->r.main_pid = pid;
     b->main_pidfd = pidfd;
+    // Else the last process to leave it would take its mounts apart, a grace period of the kernel,
+    // before anybody hears that it ended. Without it (-1) that is what happens.
+    char path[32];
+    snprintf(path, sizeof path, "%d/ns/mnt", pid);
+    b->mounts = openat(l->proc, path, O_RDONLY | O_CLOEXEC);
     struct plan_record r = b->r;
     r.op = PLAN_PARKED;
     r.cpu_ns = r.memory_peak_bytes = r.pids_peak = PLAN_UNKNOWN;
@@ -334,12 +340,14 @@ void box_end(struct launcher *l, struct box *b)
     }
     l->marks[b - l->box][PLAN_T_END] = clock_now_ns();
     memcpy(b->r.marks_ns, l->marks[b - l->box], sizeof b->r.marks_ns);
-    const int fds[] = {b->pidfd, b->main_pidfd, b->sock, b->report, b->oom};
+    struct plan_record r = b->r;
+    r.op = PLAN_END;
+    request_answer(l, &r, NULL, 0);
+    // only now what takes time: the last descriptor of the mount namespace takes it apart
+    const int fds[] = {b->pidfd, b->main_pidfd, b->sock, b->report, b->oom, b->mounts};
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fd_close(fds[i]);
     }
-    struct plan_record r = b->r;
-    r.op = PLAN_END;
     b->id = 0;
-    request_answer(l, &r, NULL, 0);
+    ahead_refill(l); // when this job no longer needs the other CPU
 }

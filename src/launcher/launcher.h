@@ -35,6 +35,7 @@ struct box {
     int main_pidfd;         // of pid 2, from PARKED on
     int sock;               // to pid 2; its end of file: execve has succeeded, or pid 2 is dead
     int report;             // from pid 1
+    int mounts;             // its mount namespace: taken apart when we let go of it, after END
     int oom;                // eventfd, or -1
     uint64_t oom_until_ns;  // look at the counter again and again until then; 0: no need
     uint64_t cpu_budget_ns; // of this execution; 0: none
