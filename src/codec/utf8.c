@@ -90,13 +90,15 @@ bool utf8_valid(const char *data, size_t len)
     return valid_span((const uint8_t *)data, len) == len;
 }
 
-int utf8_clean(struct buf *out, const char *data, size_t len)
+// The one walk of both outputs: valid spans go through `add`, each invalid part is one U+FFFD.
+static void add_spans(struct buf *out, const char *data, size_t len,
+                      void (*add)(struct buf *out, const uint8_t *p, size_t len))
 {
     const uint8_t *p = (const uint8_t *)data;
     size_t at = 0;
     while (at < len && !out->error) {
         size_t n = valid_span(p + at, len - at);
-        buf_add(out, p + at, n);
+        add(out, p + at, n);
         at += n;
         if (at < len) {
             piece_at(p + at, len - at, &n);
@@ -104,6 +106,13 @@ int utf8_clean(struct buf *out, const char *data, size_t len)
             at += n;
         }
     }
+}
+
+static void add_as_is(struct buf *out, const uint8_t *p, size_t len) { buf_add(out, p, len); }
+
+int utf8_clean(struct buf *out, const char *data, size_t len)
+{
+    add_spans(out, data, len, add_as_is);
     return out->error;
 }
 
@@ -153,18 +162,7 @@ static void add_escaped(struct buf *out, const uint8_t *p, size_t len)
 
 int utf8_json_string(struct buf *out, const char *data, size_t len)
 {
-    const uint8_t *p = (const uint8_t *)data;
-    size_t at = 0;
     buf_putc(out, '"');
-    while (at < len && !out->error) {
-        size_t n = valid_span(p + at, len - at);
-        add_escaped(out, p + at, n);
-        at += n;
-        if (at < len) {
-            piece_at(p + at, len - at, &n);
-            buf_puts(out, "\xef\xbf\xbd");
-            at += n;
-        }
-    }
+    add_spans(out, data, len, add_escaped);
     return buf_putc(out, '"');
 }
