@@ -1,61 +1,54 @@
 #include "cli/cli.h"
 
-#include "base/text.h"
+#include "cli/run_options.h"
+#include "cli/verb.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #ifndef ISLE_VERSION
 #define ISLE_VERSION "unknown"
 #endif
 
-static const struct verb {
-    const char *name;
-    int (*run)(int argc, char **argv, const struct cli_places *places);
-    const char *help;
-} verbs[] = {
-    {"run", cli_run, "run one job: a snippet, a script or a command"},
-};
+// In the order of the help.
+const struct verb *const verbs[] = {&verb_run, NULL};
 
-static void print_help(FILE *out)
+static bool is_help(const char *word)
 {
-    fputs("isle runs untrusted code, each job in a sandbox of its own.\n\nUsage: isle VERB ...\n\n",
-          out);
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        fprintf(out, "  %-10s %s\n", verbs[i].name, verbs[i].help);
-    }
-    fputs("\n  --help     this text; isle VERB --help says more\n  --version  the version\n\n"
-          "Example: isle run -l python -c 'return 6 * 7'\n",
-          out);
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
-static int end_of_output(void) { return fflush(stdout) || ferror(stdout) ? CLI_REFUSED : 0; }
+// `isle help`, `isle help VERB`.
+static int help(const char *word)
+{
+    const struct verb *v = word ? verb_find(word) : NULL;
+    if (v) {
+        verb_help(v, stdout);
+    } else if (word) {
+        return verb_complain(NULL, "unknown verb %.60s; `isle --help` lists them", word);
+    } else {
+        verb_help_all(stdout);
+    }
+    return verb_end_output(NULL);
+}
 
 int cli_main(int argc, char **argv, const struct cli_places *places)
 {
     const char *word = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (strcmp(word, verbs[i].name) == 0) {
-            return verbs[i].run(argc - 1, argv + 1, places);
-        }
+    const struct verb *v = verb_find(word);
+    if (v) {
+        return v->run(argc - 1, argv + 1, places);
     }
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0) {
-        print_help(stdout);
-        return end_of_output();
+    if (is_help(word)) {
+        return help(argv[2]);
     }
     if (strcmp(word, "--version") == 0) {
         puts("isle " ISLE_VERSION);
-        return end_of_output();
+        return verb_end_output(NULL);
     }
-    if (*word) {
-        char shown[64];
-        snprintf(shown, sizeof shown, "%.60s", word);
-        text_no_controls(shown);
-        fprintf(stderr,
-                "isle: unknown verb %s; `isle --help` lists them (a job is run by `isle run`)\n",
-                shown);
-    } else {
-        print_help(stderr);
+    if (!*word) {
+        verb_help_all(stderr);
+        return CLI_REFUSED;
     }
-    return CLI_REFUSED;
+    return verb_complain(
+        NULL, "unknown verb %.60s; `isle --help` lists them (a job is run by `isle run`)", word);
 }

@@ -1,5 +1,5 @@
 // cli.h: the front of `isle`: what a user types. Called by main() (app/main.c), which is also the
-// service's. One verb, one file.
+// service's. Verbs: verb.h.
 #ifndef ISLE_CLI_CLI_H
 #define ISLE_CLI_CLI_H
 
@@ -18,8 +18,5 @@ struct cli_places {
 
 // Exit status of the process. Settings come from `environ`.
 int cli_main(int argc, char **argv, const struct cli_places *places);
-
-// isle run ARGS. argv[0] is "run".
-int cli_run(int argc, char **argv, const struct cli_places *places);
 
 #endif

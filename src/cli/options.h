@@ -25,7 +25,13 @@ struct option {
     enum option_kind kind;
     size_t offset; // of its field in the target
     const char *help;
+    // How a shell completes its value: words with spaces between, VALUES_FILE, VALUES_FOLDER, or
+    // NULL: not at all.
+    const char *values;
 };
+
+#define VALUES_FILE "<file>"
+#define VALUES_FOLDER "<folder>"
 
 struct option_rest {
     const char *operands[2]; // the first two; one is the most anybody takes

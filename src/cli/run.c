@@ -1,7 +1,6 @@
 // `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
-#include "base/text.h"
 #include "cli/calls.h"
 #include "cli/cli.h"
 #include "cli/outdir.h"
@@ -20,7 +19,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -39,19 +37,7 @@ struct run {
     sigset_t caller_mask;
 };
 
-static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-// What it quotes may come from a stranger, by way of a script: no control characters.
-static int complain(const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    text_no_controls(text);
-    fprintf(stderr, "isle run: %s\n", text);
-    return CLI_REFUSED;
-}
+#define complain(...) verb_complain("run", __VA_ARGS__)
 
 // ---- Before anything runs
 
@@ -321,7 +307,7 @@ static void open_standard_streams(void)
     fd_close(fd);
 }
 
-int cli_run(int argc, char **argv, const struct cli_places *places)
+int run_main(int argc, char **argv, const struct cli_places *places)
 {
     (void)argc;
     open_standard_streams();
@@ -330,16 +316,14 @@ int cli_run(int argc, char **argv, const struct cli_places *places)
                     .artifacts = {.dir = -1, .folder = -1, .file = -1}};
     int status = prepare(&r, argv);
     if (status == 0 && r.options.help) {
-        run_options_help(stdout);
+        verb_help(&verb_run, stdout);
     } else if (status == 0 && r.options.show_plan) {
         status = show_plan_print(&r.job, &r.host, &r.conf, r.options.json, stdout);
     } else if (status == 0) {
         raise_descriptor_limit(&r);
         status = run_job(&r);
     }
-    if (status == 0 && (fflush(stdout) || ferror(stdout))) {
-        status = CLI_REFUSED;
-    }
+    status = status ? status : verb_end_output("run");
     outdir_done(&r.artifacts);
     run_job_done(&r.job);
     run_options_done(&r.options);

@@ -9,24 +9,26 @@
 
 static const struct option own_options[] = {
     {"--language", "-l", "LANG", OPTION_TEXT, AT(language),
-     "python, javascript or bash; else by FILE's extension or #! line"},
-    {"--code", "-c", "CODE", OPTION_TEXT, AT(code), "the code itself"},
+     "python, javascript or bash; else by FILE's extension or #! line", "python javascript bash"},
+    {"--code", "-c", "CODE", OPTION_TEXT, AT(code), "the code itself", NULL},
     {"--params", NULL, "JSON|@FILE", OPTION_TEXT, AT(params),
-     "a snippet's `params`, an object; every digit is kept"},
+     "a snippet's `params`, an object; every digit is kept", NULL},
     {"--stdin", NULL, "FILE|-", OPTION_TEXT, AT(input),
-     "standard input of the job; without it, empty"},
-    {"--env", NULL, "NAME=VALUE", OPTION_LIST, AT(env), "a variable of the job's environment"},
-    {"--cwd", NULL, "DIR", OPTION_TEXT, AT(cwd), "working folder, below /workspace"},
+     "standard input of the job; without it, empty", VALUES_FILE},
+    {"--env", NULL, "NAME=VALUE", OPTION_LIST, AT(env), "a variable of the job's environment",
+     NULL},
+    {"--cwd", NULL, "DIR", OPTION_TEXT, AT(cwd), "working folder, below /workspace", NULL},
     {"--file", NULL, "SRC[:DEST]", OPTION_LIST, AT(files),
-     "puts a copy of SRC into /workspace (at DEST; the last colon counts)"},
+     "puts a copy of SRC into /workspace (at DEST; the last colon counts)", VALUES_FILE},
     {"--artifact", NULL, "PATH[?]", OPTION_LIST, AT(artifacts),
-     "a file the job makes; with ? it may be missing"},
+     "a file the job makes; with ? it may be missing", NULL},
     {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
-     "where artifacts go, under their path in /workspace; without it only --json lists them"},
-    {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live"},
+     "where artifacts go, under their path in /workspace; without it only --json lists them",
+     VALUES_FOLDER},
+    {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live", NULL},
     {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),
-     "prints what would happen (with --json as JSON); runs nothing"},
-    {"--help", "-h", NULL, OPTION_FLAG, AT(help), "this text"},
+     "prints what would happen (with --json as JSON); runs nothing", NULL},
+    VERB_HELP(struct run_options, help),
 };
 
 enum { N_OWN = ARRAY_LEN(own_options), N_OPTIONS = N_OWN + LIMIT_COUNT };
@@ -41,7 +43,8 @@ static void fill_table(struct option table[N_OPTIONS])
                                            limit_specs[i].unit,
                                            OPTION_TEXT,
                                            AT(limit) + i * sizeof(const char *),
-                                           limit_specs[i].help};
+                                           limit_specs[i].help,
+                                           NULL};
     }
 }
 
@@ -119,55 +122,45 @@ const char *run_options_of_field(const char *field)
     return NULL;
 }
 
-static void print_option(FILE *out, const struct option *o)
-{
-    char names[64];
-    snprintf(names, sizeof names, "%s%s%s%s%s", o->other ? o->other : "", o->other ? ", " : "",
-             o->name, o->argument ? " " : "", o->argument ? o->argument : "");
-    fprintf(out, "  %-24s  %s\n", names, o->help);
-}
+static const struct verb_form forms[] = {
+    {"[OPTIONS] FILE", "a snippet in Python or JavaScript, or a script"},
+    {"[OPTIONS] -l LANG -c CODE", "the code itself"},
+    {"[OPTIONS] -l LANG -", "the code from standard input"},
+    {"[OPTIONS] -- CMD ARG...", "a command"},
+    {NULL, NULL},
+};
 
-static void print_limit(FILE *out, enum limit which)
-{
-    const struct limit_spec *s = &limit_specs[which];
-    char names[64], min[32], max[32], initial[32];
-    snprintf(names, sizeof names, "%s N", s->option);
-    limit_format(which, s->min, min, sizeof min);
-    limit_format(which, s->max, max, sizeof max);
-    const char *most = which == LIMIT_CPUS ? "all" : max; // the host's
-    limit_format(which, s->initial, initial, sizeof initial);
-    bool none = s->optional && s->initial == 0;
-    fprintf(out, "  %-24s  %s: %s to %s %s, default %s\n", names, s->help, min, most, s->unit,
-            none ? "none" : initial);
-}
+static const struct verb_status statuses[] = {
+    {"its own", "the job ended by itself (1 if it exited 0 without success)"},
+    {"128 + n", "signal n ended it"},
+    {"124", "timeout or CPU time"},
+    {"137", "memory"},
+    {"130", "cancelled"},
+    {"125", "everything else: refused, disk limit, output not written, the sandbox failed"},
+    {NULL, NULL},
+};
 
-void run_options_help(FILE *out)
-{
-    fputs(
-        "Runs one job in a sandbox of its own: no file, process or network of this machine.\n\n"
-        "Usage: isle run [OPTIONS] FILE            a snippet in Python or JavaScript, or a script\n"
-        "       isle run [OPTIONS] -l LANG -c CODE\n"
-        "       isle run [OPTIONS] -l LANG -       the code from standard input\n"
-        "       isle run [OPTIONS] -- CMD ARG...   a command\n\n"
-        "What a snippet returns is printed as one line of JSON after its output. FILE itself is\n"
-        "not in /workspace; --file puts files there.\n\nOptions:\n",
-        out);
-    for (size_t i = 0; i < N_OWN; i++) {
-        print_option(out, &own_options[i]);
-    }
-    fputs("\nLimits:\n", out);
-    for (int i = 0; i < LIMIT_COUNT; i++) {
-        print_limit(out, (enum limit)i);
-    }
-    fputs("\nExit status: the job's own (1 if it exited 0 without success); 128 + n by signal n;\n"
-          "124 timeout or CPU time; 137 memory; 130 cancelled; 125 everything else:\n"
-          "refused before it ran, disk limit, output that could not be written, a sandbox that "
-          "failed.\n\nExamples:\n"
-          "  isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'\n"
-          "  isle run job.js --timeout 5 --memory 256\n"
-          "  isle run plot.py --file data.csv:input/data.csv \\\n"
-          "      --artifact output/plot.png --output-dir .\n"
-          "  isle run --stdin - -- sort -n < numbers\n"
-          "  isle run --json -l bash -c 'echo out; exit 3'\n",
-          out);
-}
+static const char *const examples[] = {
+    "isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'",
+    "isle run job.js --timeout 5 --memory 256",
+    "isle run plot.py --file data.csv:input/data.csv --artifact output/plot.png --output-dir .",
+    "isle run --stdin - -- sort -n < numbers",
+    "isle run --json -l bash -c 'echo out; exit 3'",
+    NULL,
+};
+
+const struct verb verb_run = {
+    .name = "run",
+    .summary = "run one job: a snippet, a script or a command",
+    .forms = forms,
+    .about = "Runs one job in a sandbox of its own: no file, process or network of this machine.",
+    .notes = "What a snippet returns is printed as one line of JSON after its output. FILE itself "
+             "is\nnot in /workspace; --file puts files there.",
+    .options = own_options,
+    .n_options = ARRAY_LEN(own_options),
+    .limits = true,
+    .operands = VALUES_FILE,
+    .statuses = statuses,
+    .examples = examples,
+    .run = run_main,
+};

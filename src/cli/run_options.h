@@ -1,11 +1,13 @@
-// run_options.h: what `isle run` was told, and the text of its help.
+// run_options.h: what `isle run` was told, and its row among the verbs.
 #ifndef ISLE_CLI_RUN_OPTIONS_H
 #define ISLE_CLI_RUN_OPTIONS_H
 
-#include "cli/options.h"
+#include "cli/verb.h"
 #include "model/limits.h"
 
-#include <stdio.h>
+extern const struct verb verb_run;
+// run.c
+int run_main(int argc, char **argv, const struct cli_places *places);
 
 struct run_options {
     const char *language;
@@ -25,8 +27,6 @@ struct run_options {
 // run_options_done() either way.
 int run_options_parse(char **argv, struct run_options *ret, struct option_error *ret_error);
 void run_options_done(struct run_options *o);
-
-void run_options_help(FILE *out);
 
 // The option that sets this field of a job ("limits.memory_mb" is "--memory"), or NULL.
 const char *run_options_of_field(const char *field);

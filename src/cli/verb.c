@@ -1,0 +1,165 @@
+#include "cli/verb.h"
+
+#include "base/text.h"
+#include "model/limits.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+
+enum { NAME_WIDTH = 24 };
+
+const struct verb *verb_find(const char *name)
+{
+    for (size_t i = 0; verbs[i]; i++) {
+        if (strcmp(verbs[i]->name, name) == 0) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
+int verb_complain(const char *name, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    text_no_controls(text);
+    fprintf(stderr, "isle%s%s: %s\n", name ? " " : "", name ? name : "", text);
+    return CLI_REFUSED;
+}
+
+int verb_end_output(const char *name)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout)) {
+        return 0;
+    }
+    return errno == EPIPE ? CLI_REFUSED : verb_complain(name, "output: %m");
+}
+
+// ---- Options
+
+static void limit_option(enum limit which, struct verb_option *ret)
+{
+    const struct limit_spec *s = &limit_specs[which];
+    char min[32], max[32], initial[32];
+    limit_format(which, s->min, min, sizeof min);
+    limit_format(which, s->max, max, sizeof max);
+    limit_format(which, s->initial, initial, sizeof initial);
+    *ret = (struct verb_option){.name = s->option, .argument = "N", .limit = true};
+    snprintf(ret->help, sizeof ret->help, "%s: %s to %s %s, default %s", s->help, min,
+             which == LIMIT_CPUS ? "all" : max, s->unit, // the host's
+             s->optional && s->initial == 0 ? "none" : initial);
+}
+
+size_t verb_n_options(const struct verb *v)
+{
+    return v->n_options + (v->limits ? (size_t)LIMIT_COUNT : 0);
+}
+
+void verb_option_at(const struct verb *v, size_t i, struct verb_option *ret)
+{
+    if (i >= v->n_options) {
+        limit_option((enum limit)(i - v->n_options), ret);
+        return;
+    }
+    const struct option *o = &v->options[i];
+    *ret = (struct verb_option){.name = o->name,
+                                .other = o->other,
+                                .argument = o->argument,
+                                .values = o->values,
+                                .many = o->kind == OPTION_LIST};
+    snprintf(ret->help, sizeof ret->help, "%s", o->help);
+}
+
+static bool wants_help(const struct verb *v, const void *target)
+{
+    for (size_t i = 0; i < v->n_options; i++) {
+        if (strcmp(v->options[i].name, "--help") == 0) {
+            return *(const bool *)((const char *)target + v->options[i].offset);
+        }
+    }
+    return false;
+}
+
+bool verb_begin(const struct verb *v, char **argv, void *target, struct option_rest *ret_rest,
+                int *ret_status)
+{
+    struct option_error why = {"not enough memory"};
+    if (options_parse(v->options, v->n_options, argv, target, ret_rest, &why)) {
+        *ret_status = verb_complain(v->name, "%s; see isle %s --help", why.text, v->name);
+        return false;
+    }
+    if (wants_help(v, target)) {
+        verb_help(v, stdout);
+        *ret_status = verb_end_output(v->name);
+        return false;
+    }
+    return true;
+}
+
+// ---- Help
+
+static void print_forms(const struct verb *v, FILE *out)
+{
+    size_t width = 0;
+    for (const struct verb_form *f = v->forms; f->words; f++) {
+        width = strlen(f->words) > width ? strlen(f->words) : width;
+    }
+    for (const struct verb_form *f = v->forms; f->words; f++) {
+        fprintf(out, "%s isle %s", f == v->forms ? "Usage:" : "      ", v->name);
+        if (f->what) {
+            fprintf(out, " %-*s  %s\n", (int)width, f->words, f->what);
+        } else {
+            fprintf(out, "%s%s\n", *f->words ? " " : "", f->words);
+        }
+    }
+}
+
+static void print_options(const struct verb *v, FILE *out)
+{
+    bool limits = false;
+    struct verb_option o;
+    fputs("\nOptions:\n", out);
+    for (size_t i = 0; i < verb_n_options(v); i++) {
+        char names[64];
+        verb_option_at(v, i, &o);
+        fputs(o.limit && !limits ? "\nLimits:\n" : "", out);
+        limits = o.limit;
+        snprintf(names, sizeof names, "%s%s%s%s%s", o.other ? o.other : "", o.other ? ", " : "",
+                 o.name, o.argument ? " " : "", o.argument ? o.argument : "");
+        fprintf(out, "  %-*s  %s\n", NAME_WIDTH, names, o.help);
+    }
+}
+
+void verb_help(const struct verb *v, FILE *out)
+{
+    fprintf(out, "%s\n\n", v->about);
+    print_forms(v, out);
+    if (v->notes) {
+        fprintf(out, "\n%s\n", v->notes);
+    }
+    print_options(v, out);
+    fputs("\nExit status:\n", out);
+    for (const struct verb_status *s = v->statuses; s->status; s++) {
+        fprintf(out, "  %-8s  %s\n", s->status, s->when);
+    }
+    fputs("\nExamples:\n", out);
+    for (size_t i = 0; v->examples[i]; i++) {
+        fprintf(out, "  %s\n", v->examples[i]);
+    }
+}
+
+void verb_help_all(FILE *out)
+{
+    fputs("isle runs untrusted code, each job in a sandbox of its own.\n\nUsage: isle VERB ...\n\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    }
+    fputs("\n  --help     this text; isle VERB --help says more\n  --version  the version\n\n"
+          "Example: isle run -l python -c 'return 6 * 7'\n",
+          out);
+}
