@@ -1,4 +1,7 @@
-"""Fixtures of the end-to-end and attack tests: one data folder, one set of canaries, a picture of the host."""
+"""Fixtures of the end-to-end and attack tests: one data folder, one set of canaries, a picture of the host.
+
+ISLE_VARIANT chooses whose `isle` it is, and which tests run (e2e/variants.py).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "e2e"))
 
 import harness
+import variants
 
 # Started in the background or by nohup(1), a shell's children ignore these, and so would every isle of a test.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
@@ -24,6 +28,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = [item for item in items if variants.runs(item.name.partition("[")[0])]
+    items[:] = here  # not "skipped": what does not belong to a variant is no test that could not run
     for item in items:
         if item.get_closest_marker("long") and not harness.LONG:
             item.add_marker(pytest.mark.skip(reason="ISLE_LONG=1 runs this"))
@@ -44,8 +50,17 @@ def isle(alone) -> harness.Isle:
         pytest.fail(f"{harness.ISLE} is not built (set ISLE)")
     if not harness.RUNTIME_ROOT.is_dir():
         pytest.fail(f"{harness.RUNTIME_ROOT} is missing (set SANDBOX_RUNTIME_ROOT)")
-    with harness.data_folder() as data:
+    with variants.account(harness.ISLE), harness.data_folder() as data:
         yield harness.Isle(data, dict(harness.Canary.ENV))
+
+
+if variants.NOW.user:
+
+    @pytest.fixture
+    def tmp_path():
+        """As pytest's, where the account can work in it."""
+        with variants.folder("isle-tmp-") as made:
+            yield made
 
 
 @pytest.fixture(scope="session")

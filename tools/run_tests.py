@@ -271,6 +271,12 @@ def part_attack(part: Part) -> Count:
     return part.pytest("tests/attack", env={"ISLE": str(BUILD / "src/app/isle")})
 
 
+def part_variant(part: Part) -> Count:
+    """Tests whose verdict depends on the launcher or the user, again as tests/e2e/variants.py says."""
+    env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_VARIANT": part.name}
+    return part.pytest("tests/e2e", "tests/attack", env=env)
+
+
 def exists(path: str) -> Callable[[], bool]:
     return lambda: (ROOT / path).exists()
 
@@ -307,6 +313,7 @@ KINDS = (
     Kind("e2e", part_e2e, "behaviour of the real program", stage=5, present=exists("tests/e2e")),
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=6, present=exists("tests/e2e")),
     Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
+    # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
 )
 
 

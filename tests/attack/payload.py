@@ -11,6 +11,7 @@ import harness
 FOLDER = pathlib.Path(__file__).parent / "payloads"
 _BUILT = tempfile.TemporaryDirectory(prefix="isle-payloads-", dir="/var/tmp")
 BUILT = pathlib.Path(_BUILT.name)
+BUILT.chmod(0o755)  # `isle` may be somebody else
 
 
 @functools.cache

@@ -26,6 +26,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import ClassVar
 
+import variants
+
 sys.set_int_max_str_digits(0)  # results keep every digit
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -36,7 +38,7 @@ SLOW = float(os.environ.get("ISLE_TEST_SLOW", "1"))
 SHARED_HOST = os.environ.get("ISLE_TEST_SHARED_HOST", "") == "1"
 LONG = os.environ.get("ISLE_LONG", "") == "1"
 RUNTIME_ROOT = pathlib.Path(os.environ.get("SANDBOX_RUNTIME_ROOT", "/var/lib/isle/runtime/current"))
-LOCK_DIR = pathlib.Path("/run/isle")
+LOCK_DIR = variants.RUN_DIR
 HOSTNAME = "clouisle-sandbox"
 
 # All tests together: a bomb that gets out of its job stops here. The settings reach the instance's own group.
@@ -176,7 +178,10 @@ def check_result(r: dict) -> None:
     assert (r["metadata"]["exit_code"] == 0) is r["success"]
     assert r["metadata"]["status"] == r["status"]
     ran = r["isolation"]["level"] != "none"
-    assert r["isolation"]["launcher"] == "native" or not ran
+    assert r["isolation"]["launcher"] == variants.NOW.launcher or not ran
+    # tests that bring a host of their own, with downgrades of its own, run in no other variant
+    if ran and variants.NOW.changes:
+        assert r["isolation"]["downgrades"] == list(variants.NOW.downgrades), r["isolation"]
     assert r["isolation"]["network"] == "none" or not ran
 
 
@@ -226,6 +231,7 @@ class Isle:
     program: pathlib.Path = ISLE
 
     def environ(self, extra: dict[str, str] | None = None) -> dict[str, str]:
+        account = variants.Session.account
         base = {
             "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
             "HOME": "/root",
@@ -235,13 +241,15 @@ class Isle:
             "SANDBOX_INSTANCE_MEMORY_MB": str(BOUND_MEMORY_MB),
             "SANDBOX_INSTANCE_PIDS": str(BOUND_PIDS),
         }
+        if account:
+            base |= account.environ()
         for name in (
             "ASAN_OPTIONS",
             "UBSAN_OPTIONS",
             "LSAN_OPTIONS",
             "ISLE_LIBEXEC",
         ):
-            if name in os.environ:
+            if name in os.environ and name not in base:
                 base[name] = os.environ[name]
         return base | self.env | (extra or {})
 
@@ -255,15 +263,21 @@ class Isle:
         cwd: str | os.PathLike | None = None,
         prefix: Sequence[str] = (),
     ) -> subprocess.Popen:
-        """`PREFIX isle ARGS` in its own session; the caller waits."""
+        """`PREFIX isle ARGS` in its own session, as the variant says; the caller waits."""
+        account = variants.Session.account
+        program = account.program if account else self.program
+        words = [os.fspath(a) for a in args]
+        if words[:1] == ["run"]:
+            words[1:1] = variants.NOW.options
         return subprocess.Popen(
-            [*prefix, str(self.program), *map(os.fspath, args)],
+            [*variants.prefix(), *prefix, str(program), *words],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
             env=self.environ(env),
             cwd=cwd or "/",
             start_new_session=True,
+            **(account.popen() if account else {}),
         )
 
     def run(
@@ -399,6 +413,11 @@ def processes() -> dict[int, Process]:
 UID_FLOOR = int(os.environ.get("ISLE_TEST_UID_FLOOR", "200000"))
 
 
+def of_instance(uid: int) -> bool:
+    """An instance's uid, or that of the account which does nothing but run isle."""
+    return uid >= UID_FLOOR or (variants.Session.account is not None and uid == variants.Session.account.uid)
+
+
 def left_processes() -> list[Process]:
     """Processes under an instance's uid without a living `isle` of somebody else above them.
 
@@ -409,12 +428,12 @@ def left_processes() -> list[Process]:
     me = os.getpid()
     left = []
     for p in table.values():
-        if p.uid < UID_FLOOR or (p.state == "Z" and SHARED_HOST):
+        if not of_instance(p.uid) or (p.state == "Z" and SHARED_HOST):
             continue
         at = p
-        while at.uid >= UID_FLOOR and at.ppid in table:
+        while of_instance(at.uid) and at.ppid in table:
             at = table[at.ppid]
-        foreign = at.pid not in (1, me) and at.uid < UID_FLOOR
+        foreign = at.pid not in (1, me) and not of_instance(at.uid)
         if foreign:
             # a front: ours are over when this is asked, so an `isle` below us is a leftover as well
             up = at
@@ -433,10 +452,9 @@ def cgroup_mounts() -> list[pathlib.Path]:
 
 
 def instance_groups() -> list[pathlib.Path]:
-    """Every group folder isle/K on the host."""
-    return [
-        d for mount in cgroup_mounts() if (mount / "isle").is_dir() for d in (mount / "isle").iterdir() if d.is_dir()
-    ]
+    """Every group folder isle/K on the host, or of the account."""
+    bases = variants.Session.account.groups if variants.Session.account else cgroup_mounts()
+    return [d for base in bases if (base / "isle").is_dir() for d in (base / "isle").iterdir() if d.is_dir()]
 
 
 def lock_is_free(instance: str) -> bool:
@@ -509,7 +527,7 @@ def host_keys() -> list[str]:
     with open("/proc/keys", encoding="utf-8") as f:
         for line in f:
             cells = line.split()
-            if int(cells[5]) >= UID_FLOOR or "atk" in line:
+            if of_instance(int(cells[5])) or "atk" in line:
                 rows.append(line.strip())
     return rows
 
@@ -558,7 +576,7 @@ def pty_count() -> int:
 
 
 def zombies() -> int:
-    return sum(1 for p in processes().values() if p.state == "Z" and p.uid >= UID_FLOOR)
+    return sum(1 for p in processes().values() if p.state == "Z" and of_instance(p.uid))
 
 
 def inodes_used(path: str | os.PathLike) -> int:
@@ -822,11 +840,8 @@ class Canary:
 @contextlib.contextmanager
 def data_folder() -> Iterator[pathlib.Path]:
     """A fresh SANDBOX_WORKSPACE_ROOT."""
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="isle-e2e-", dir="/var/tmp"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with variants.folder("isle-e2e-") as made:
+        yield made
 
 
 def compile_static(source: pathlib.Path, target: pathlib.Path) -> pathlib.Path:
