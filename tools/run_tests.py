@@ -229,15 +229,38 @@ def part_sanitized(part: Part) -> Count:
     return part.pytest(*(f"tests/e2e/test_run_{name}.py" for name in names), env=SANITIZERS | env)
 
 
+# One build for both: calls fail on purpose, and lines are counted.
+COUNTED = BUILD / "counted"
+# Of the tests of the real programs those that go into many corners, for their time.
+COUNTED_TESTS = ("e2e/test_start", "e2e/test_run_host", "e2e/test_run_result", "attack/test_policy")
+
+
 def part_inject(part: Part) -> Count:
-    if not part.setup("inject", "-Dinject=true", "-Dbuildtype=debug"):
+    if not part.setup("counted", "-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"):
         return Count(failed=1, notes=["the build with failure injection failed"])
     # Only the tests that make calls fail; the others are as in the ordinary build.
     listed = subprocess.run(
-        ["meson", "test", "-C", BUILD / "inject", "--no-rebuild", "--list"], capture_output=True, text=True, check=False
+        ["meson", "test", "-C", COUNTED, "--no-rebuild", "--list"], capture_output=True, text=True, check=False
     ).stdout
     names = [line.split(" / ")[-1] for line in listed.splitlines() if "inject" in line and " / " in line]
-    return part.meson(BUILD / "inject", "-t", "4", *names)
+    return part.meson(COUNTED, "-t", "4", *names)
+
+
+def part_coverage(part: Part) -> Count:
+    if not part.setup("counted", "-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"):
+        return Count(failed=1, notes=["the build that counts lines failed"])
+    tool = (sys.executable, "tools/coverage.py", COUNTED)
+    count = part.check(*tool, "reset")
+    try:
+        count.add(part.meson(COUNTED, "-t", "4"))
+        tests = (f"tests/{name}.py" for name in COUNTED_TESTS)
+        count.add(part.pytest(*tests, env={"ISLE": str(COUNTED / "src/app/isle"), "ISLE_TEST_SLOW": "2"}))
+        count.add(part.check(*tool, "report"))
+    finally:
+        part.run(*tool, "off")
+    table = (COUNTED / "coverage/table.txt").read_text().splitlines()
+    count.notes += table
+    return count
 
 
 def part_fuzz(part: Part) -> Count:
@@ -287,6 +310,8 @@ class Kind:
     function: Callable[[Part], Count]
     what: str
     fast: bool = False
+    # Only when asked for: another part does the same and more.
+    alone: bool = False
     # Parts of one stage run side by side; those of the last stages measure time and run alone.
     stage: int = 0
     present: Callable[[], bool] = lambda: True
@@ -304,7 +329,7 @@ KINDS = (
     Kind("cross", part_cross, "build for aarch64", stage=1),
     Kind("tidy", part_tidy, "clang-tidy", stage=1),
     Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2),
-    Kind("inject", part_inject, "every call that can fail, failed once", stage=2),
+    Kind("inject", part_inject, "every call that can fail, failed once", stage=2, alone=True),
     Kind(
         "fuzz", part_fuzz, "fuzzing for a moment (clang, libFuzzer)", stage=2, present=exists("tests/fuzz/meson.build")
     ),
@@ -313,6 +338,7 @@ KINDS = (
     Kind("e2e", part_e2e, "behaviour of the real program", stage=5, present=exists("tests/e2e")),
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=6, present=exists("tests/e2e")),
     Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
+    Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=8, present=exists("tests/e2e")),
     # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
 )
 
@@ -331,9 +357,9 @@ def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     numbers = f"{count.passed} passed" + (f", {count.failed} failed" if count.failed else "")
     numbers += f", {count.skipped} skipped" if count.skipped else ""
     print(f"    {state} {kind.name:<11} {kind.what:<42} {spent:5.0f} s  {numbers}", flush=True)
+    for note in count.notes[:40]:
+        print(f"           {note}")
     if count.failed:
-        for note in count.notes[:40]:
-            print(f"           {note}")
         lines = part.log.read_text(errors="replace").splitlines()
         errors = [line for line in lines[:-SHOWN_LINES] if ": error: " in line][:SHOWN_LINES]
         tail = [*errors, *lines[-SHOWN_LINES:]]
@@ -363,6 +389,8 @@ def main() -> int:
         chosen = [k for k in chosen if k.name in options.only]
     elif options.fast:
         chosen = [k for k in chosen if k.fast]
+    else:
+        chosen = [k for k in chosen if not k.alone]
     LOGS.mkdir(parents=True, exist_ok=True)
     print(paint("1", "==> tests"), flush=True)
     total = Count()
