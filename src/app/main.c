@@ -1,15 +1,34 @@
 // isle: what a user starts. The same image, executed again inside the outer user namespace, is the
 // service (start/start.h).
+#include "app/bench_service.h"
 #include "app/places.h"
 #include "app/service.h"
+#include "cli/bench.h"
 #include "cli/cli.h"
 #include "conf/conf.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define MB (UINT64_C(1) << 20)
+
+// Which service: the first word that start_front() was given. `isle run` gives none.
+static const struct {
+    const char *word;
+    int (*run)(const struct seat *seat, struct pipeline_config *config);
+} services[] = {{"", service_run}, {BENCH_SERVICE, bench_service_run}};
+
+static int run_service(const char *word, const struct seat *seat, struct pipeline_config *config)
+{
+    for (size_t i = 0; i < sizeof services / sizeof *services; i++) {
+        if (strcmp(word, services[i].word) == 0) {
+            return services[i].run(seat, config);
+        }
+    }
+    return 1;
+}
 
 static int be_service(int argc, char **argv)
 {
@@ -33,7 +52,7 @@ static int be_service(int argc, char **argv)
         .tz = "UTC",
     };
     lower_host_read(&conf, &config.host);
-    int status = service_run(&seat, &config);
+    int status = run_service(argc > 1 ? argv[1] : "", &seat, &config);
     if (status) {
         start_seat_done(&seat);
     } else { // the front waits for both of us, which end side by side

@@ -15,6 +15,13 @@ static inline uint64_t clock_now_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
+// At least this long, unless a signal handler runs.
+static inline void clock_pause_ns(uint64_t ns)
+{
+    struct timespec t = {(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+    clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
+}
+
 // The time of day, ms since the epoch: for records only, never for a limit.
 static inline int64_t clock_wall_ms(void)
 {

@@ -1,5 +1,6 @@
 #include "cli/cli.h"
 
+#include "cli/bench.h"
 #include "cli/run_options.h"
 #include "cli/verb.h"
 
@@ -10,7 +11,7 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run, NULL};
+const struct verb *const verbs[] = {&verb_run, &verb_bench, NULL};
 
 static bool is_help(const char *word)
 {

@@ -1,15 +1,13 @@
 // `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
-#include "cli/calls.h"
-#include "cli/cli.h"
+#include "cli/front.h"
 #include "cli/outdir.h"
 #include "cli/report.h"
 #include "cli/run_job.h"
 #include "cli/run_options.h"
 #include "cli/session.h"
 #include "cli/show_plan.h"
-#include "conf/conf.h"
 #include "model/result.h"
 #include "plan/plan.h"
 #include "start/start.h"
@@ -28,9 +26,7 @@
 
 struct run {
     struct run_options options;
-    struct conf conf;
-    struct calls calls;
-    struct lower_host host;
+    struct front_settings settings;
     struct run_job job;
     struct outdir artifacts;
     const struct cli_places *places;
@@ -45,8 +41,7 @@ struct run {
 static int prepare(struct run *r, char **argv)
 {
     struct option_error option;
-    struct conf_error setting;
-    struct calls_error call;
+    struct front_error setting;
     struct run_error job;
     if (run_options_parse(argv, &r->options, &option)) {
         return complain("%s; see isle run --help", option.text);
@@ -54,17 +49,10 @@ static int prepare(struct run *r, char **argv)
     if (r->options.help) {
         return 0;
     }
-    if (conf_load(&r->conf, environ, &setting)) {
+    if (front_settings_load(&r->settings, &setting)) {
         return complain("%s", setting.text);
     }
-    if (!conf_bool(&r->conf, SETTING_RUNTIME_ENABLED)) {
-        return complain("SANDBOX_RUNTIME_ENABLED is false: every job is refused");
-    }
-    if (calls_parse(r->conf.text[SETTING_SECCOMP_ALLOW], &r->calls, &call)) {
-        return complain("SANDBOX_SECCOMP_ALLOW: %s", call.text);
-    }
-    lower_host_read(&r->conf, &r->host);
-    if (run_job_build(&r->options, &r->host, &r->job, &job)) {
+    if (run_job_build(&r->options, &r->settings.host, &r->job, &job)) {
         return complain("%s", job.text);
     }
     return 0;
@@ -121,42 +109,12 @@ static void make_ready(int once, uint32_t uid_base)
 
 static struct start_config start_config_of(const struct run *r)
 {
-    const struct conf *c = &r->conf;
-    return (struct start_config){
-        .data_dir = c->text[SETTING_WORKSPACE_ROOT],
-        .run_dir = c->text[SETTING_RUN_DIR],
-        .runtime_root = c->text[SETTING_RUNTIME_ROOT],
-        .guest_dir = r->places->guest_dir,
-        .libexec_dir = r->places->libexec_dir,
-        .hostname = c->text[SETTING_HOSTNAME],
-        .calls = r->calls.number,
-        .n_calls = r->calls.n,
-        .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,
-        .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
-        .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
-        .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
-        // a small workspace is a tmpfs, which only the launcher can make
-        .meanwhile = r->job.job.limits.value[LIMIT_DISK] > r->host.tmpfs_max_mb ? make_ready : NULL,
-        .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
-    };
-}
-
-// Signals that end the job wait in a descriptor from before the start on: a Ctrl-C in the middle of
-// it must not leave half an instance behind. The children reset their own masks.
-static int hold_signals(struct run *r)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        struct sigaction now;
-        // nohup and the like: what the caller ignores stays ignored
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
-            sigaddset(&set, numbers[i]);
-        }
+    struct start_config c = front_start_config(&r->settings, r->places);
+    // a small workspace is a tmpfs, which only the launcher can make
+    if (r->job.job.limits.value[LIMIT_DISK] > r->settings.host.tmpfs_max_mb) {
+        c.meanwhile = make_ready;
     }
-    sigprocmask(SIG_BLOCK, &set, &r->caller_mask);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return c;
 }
 
 // All of it, even where another process made our standard output O_NONBLOCK (it is shared with
@@ -264,7 +222,7 @@ static int start_and_talk(struct run *r, char **settings)
     struct start_error why;
     struct front front;
     char *argv[] = {NULL};
-    AUTO_CLOSE int signals = hold_signals(r);
+    AUTO_CLOSE int signals = front_hold_signals(&r->caller_mask);
     int e = start_front(&config, argv, settings, &front, &why);
     if (!e) {
         return talk(r, &front, signals);
@@ -282,15 +240,15 @@ static int start_and_talk(struct run *r, char **settings)
 static int run_job(struct run *r)
 {
     const char *folder = r->options.output_dir;
-    if (!r->places->found) {
-        return complain("isle-launcher is missing (last looked in %.300s); install isle as a whole",
-                        r->places->libexec_dir);
+    struct front_error why;
+    if (front_check_places(r->places, &why)) {
+        return complain("%s", why.text);
     }
     int e = outdir_open(&r->artifacts, folder, &r->job.job);
     if (e) {
         return complain("--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
     }
-    char **settings = conf_environment(&r->conf);
+    char **settings = conf_environment(&r->settings.conf);
     int status = settings ? start_and_talk(r, settings) : complain("not enough memory");
     conf_environment_free(settings);
     return status;
@@ -318,7 +276,8 @@ int run_main(int argc, char **argv, const struct cli_places *places)
     if (status == 0 && r.options.help) {
         verb_help(&verb_run, stdout);
     } else if (status == 0 && r.options.show_plan) {
-        status = show_plan_print(&r.job, &r.host, &r.conf, r.options.json, stdout);
+        status =
+            show_plan_print(&r.job, &r.settings.host, &r.settings.conf, r.options.json, stdout);
     } else if (status == 0) {
         raise_descriptor_limit(&r);
         status = run_job(&r);

@@ -1,0 +1,245 @@
+// What `isle bench` found, for people and for programs.
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/bench.h"
+#include "cli/verb.h"
+#include "codec/utf8.h"
+#include "model/result.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const bench_kind_names[BENCH_N_KINDS] = {"bare", "bwrap",    "isle",
+                                                     "run",  "launcher", "parked"};
+const char *const bench_program_names[BENCH_N_PROGRAMS] = {"true", "python", "node"};
+
+static const char *const kind_titles[BENCH_N_KINDS] = {
+    "bare: fork, chroot, exec", "bwrap",
+    "isle, resident service",   "isle run, whole program",
+    "isle-launcher alone",      "parked sandbox"};
+static const char *const program_titles[BENCH_N_PROGRAMS] = {"/bin/true", "Python, print(1)",
+                                                             "Node.js, console.log(1)"};
+static const char *const mark_names[PLAN_N_MARKS] = {
+    "request_read", "groups_made", "cloned", "parked",        "phase_two",
+    "exec",         "report_read", "reaped", "groups_removed"};
+
+static const struct {
+    const char *name;
+    double q;
+} quantiles[] = {{"p10", .10}, {"p50", .50}, {"p90", .90}, {"p99", .99}};
+enum { MEDIAN = 1 };
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// The nearest rank: always one of the samples. Sorts them.
+static double quantile(double *values, int n, double q)
+{
+    qsort(values, (size_t)n, sizeof *values, compare);
+    int rank = (int)(q * n);
+    rank += rank < q * n;
+    return values[rank > 0 ? rank - 1 : 0];
+}
+
+// Median over median; 0 when one of them was not measured.
+static double ratio(const struct bench_report *r, enum bench_kind kind, enum bench_kind base,
+                    enum bench_program program)
+{
+    const struct bench_row *a = &r->row[kind][program], *b = &r->row[base][program];
+    return a->n && b->n ? quantile(a->ms, a->n, quantiles[MEDIAN].q) /
+                              quantile(b->ms, b->n, quantiles[MEDIAN].q)
+                        : 0;
+}
+
+// ---- For people
+
+static void tell_ratio(double value, bool itself)
+{
+    char text[32] = "";
+    if (value > 0 && !itself) {
+        snprintf(text, sizeof text, "%.2f x", value);
+    }
+    printf("  %8s", text);
+}
+
+static void tell_row(const struct bench_report *r, enum bench_kind kind, enum bench_program program)
+{
+    const struct bench_row *row = &r->row[kind][program];
+    printf("  %-24s", kind_titles[kind]);
+    for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
+        printf(" %8.2f", quantile(row->ms, row->n, quantiles[i].q));
+    }
+    if (row->jobs_s > 0) {
+        printf("  %8.1f", row->jobs_s);
+    } else {
+        printf("  %8s", "");
+    }
+    tell_ratio(ratio(r, kind, BENCH_BWRAP, program), kind == BENCH_BWRAP);
+    tell_ratio(ratio(r, kind, BENCH_BARE, program), kind == BENCH_BARE);
+    putchar('\n');
+}
+
+static void tell_program(const struct bench_report *r, enum bench_program program, bool colour)
+{
+    int n = 0;
+    for (int k = 0; k < BENCH_N_KINDS; k++) {
+        if (r->row[k][program].n && n++ == 0) {
+            printf("%s%-26s%s", colour ? "\033[1m" : "", program_titles[program],
+                   colour ? "\033[0m" : "");
+            printf(" %8s %8s %8s %8s  %8s  %8s  %8s\n", "p10", "p50", "p90", "p99 ms", "jobs/s",
+                   "/ bwrap", "/ bare");
+        }
+        if (r->row[k][program].n) {
+            tell_row(r, (enum bench_kind)k, program);
+        }
+    }
+    fputs(n ? "\n" : "", stdout);
+}
+
+static void tell_marks(const struct bench_report *r)
+{
+    printf("Where the time goes, us from the request, p50%14s %8s\n", "launcher", "parked");
+    for (int i = 0; i < PLAN_N_MARKS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s", mark_names[i]);
+        for (char *p = name; *p; p++) {
+            *p = *p == '_' ? ' ' : *p;
+        }
+        printf("  %-47s %9.0f %8.0f\n", name,
+               quantile(r->marks_us[0][i], r->n_marks, quantiles[MEDIAN].q),
+               quantile(r->marks_us[1][i], r->n_marks, quantiles[MEDIAN].q));
+    }
+    putchar('\n');
+}
+
+static void tell_people(const struct bench_report *r)
+{
+    bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    for (int p = 0; p < BENCH_N_PROGRAMS; p++) {
+        tell_program(r, (enum bench_program)p, colour);
+    }
+    if (r->n_marks) {
+        tell_marks(r);
+    }
+    if (r->detail && r->pss_kb != PLAN_UNKNOWN) {
+        printf("isle-launcher's proportional set size: %llu kB\n", (unsigned long long)r->pss_kb);
+    }
+    printf("%d rounds, one after another and interleaved; ratios are of medians.", r->rounds);
+    if (r->jobs) {
+        printf(" jobs/s: %d jobs, %d at once, %u CPUs.", r->jobs, r->in_flight, r->cpus);
+    }
+    putchar('\n');
+    if (r->load > 0.5 * r->cpus) {
+        printf("The machine was busy before (load %.1f on %u CPUs): do not trust this run.\n",
+               r->load, r->cpus);
+    }
+    if (r->bwrap[0]) {
+        printf("bwrap is %s, without limits, filter or Landlock; isle has them all.\n", r->bwrap);
+    } else if (r->bwrap_missing[0]) {
+        printf("Without bwrap: %s.\n", r->bwrap_missing);
+    }
+    for (size_t i = 0; i < n_downgrades; i++) {
+        if (r->downgrades & downgrades[i].bit) {
+            printf("isle is degraded here, and not comparable: %s: %s.\n", downgrades[i].name,
+                   downgrades[i].lost);
+        }
+    }
+}
+
+// ---- For programs
+
+static void put_text(struct buf *b, const char *key, const char *text)
+{
+    buf_printf(b, ",\"%s\":", key);
+    if (*text) {
+        utf8_json_string(b, text, strlen(text));
+    } else {
+        buf_puts(b, "null");
+    }
+}
+
+static void put_number(struct buf *b, const char *key, double value)
+{
+    if (value > 0) {
+        buf_printf(b, ",\"%s\":%.3f", key, value);
+    } else {
+        buf_printf(b, ",\"%s\":null", key);
+    }
+}
+
+static void put_row(struct buf *b, const struct bench_report *r, enum bench_kind kind,
+                    enum bench_program program)
+{
+    const struct bench_row *row = &r->row[kind][program];
+    buf_printf(b, "%s{\"kind\":\"%s\",\"program\":\"%s\",\"rounds\":%d",
+               b->data[b->len - 1] == '[' ? "" : ",", bench_kind_names[kind],
+               bench_program_names[program], row->n);
+    for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%s_ms", quantiles[i].name);
+        put_number(b, key, quantile(row->ms, row->n, quantiles[i].q));
+    }
+    put_number(b, "jobs_per_second", row->jobs_s);
+    put_number(b, "to_bwrap", ratio(r, kind, BENCH_BWRAP, program));
+    put_number(b, "to_bare", ratio(r, kind, BENCH_BARE, program));
+    buf_putc(b, '}');
+}
+
+static void put_marks(struct buf *b, const struct bench_report *r)
+{
+    static const char *const of[] = {"launcher", "parked"};
+    buf_puts(b, ",\"marks_us\":{");
+    for (size_t k = 0; k < ARRAY_LEN(of); k++) {
+        buf_printf(b, "%s\"%s\":{", k ? "," : "", of[k]);
+        for (int i = 0; i < PLAN_N_MARKS; i++) {
+            buf_printf(b, "%s\"%s\":%.1f", i ? "," : "", mark_names[i],
+                       quantile(r->marks_us[k][i], r->n_marks, quantiles[MEDIAN].q));
+        }
+        buf_putc(b, '}');
+    }
+    buf_putc(b, '}');
+}
+
+static void tell_programs(const struct bench_report *r)
+{
+    AUTO_BUF struct buf b = BUF_INIT(1 << 20);
+    buf_printf(&b, "{\"rounds\":%d,\"jobs\":%d,\"in_flight\":%d,\"cpus\":%u,\"load\":%.2f",
+               r->rounds, r->jobs, r->in_flight, r->cpus, r->load);
+    put_text(&b, "bwrap", r->bwrap);
+    put_text(&b, "bwrap_missing", r->bwrap_missing);
+    buf_puts(&b, ",\"downgrades\":[");
+    for (size_t i = 0; i < n_downgrades; i++) {
+        if (r->downgrades & downgrades[i].bit) {
+            buf_printf(&b, "%s\"%s\"", b.data[b.len - 1] == '[' ? "" : ",", downgrades[i].name);
+        }
+    }
+    buf_puts(&b, "],\"rows\":[");
+    for (int p = 0; p < BENCH_N_PROGRAMS; p++) {
+        for (int k = 0; k < BENCH_N_KINDS; k++) {
+            if (r->row[k][p].n) {
+                put_row(&b, r, (enum bench_kind)k, (enum bench_program)p);
+            }
+        }
+    }
+    buf_putc(&b, ']');
+    if (r->n_marks) {
+        put_marks(&b, r);
+    }
+    if (r->detail) {
+        put_number(&b, "launcher_pss_kb", r->pss_kb == PLAN_UNKNOWN ? 0 : (double)r->pss_kb);
+    }
+    buf_puts(&b, "}\n");
+    fwrite(buf_text(&b), 1, b.len, stdout);
+}
+
+void bench_tell(const struct bench_report *r, bool json)
+{
+    if (json) {
+        tell_programs(r);
+    } else {
+        tell_people(r);
+    }
+}

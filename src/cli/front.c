@@ -1,0 +1,82 @@
+#include "cli/front.h"
+
+#include "base/fd.h"
+
+#include <stdio.h>
+#include <sys/signalfd.h>
+
+static int refuse(struct front_error *e, const char *what, const char *why)
+{
+    snprintf(e->text, sizeof e->text, "%s%s", what, why);
+    return -EINVAL;
+}
+
+int front_settings_load(struct front_settings *ret, struct front_error *ret_error)
+{
+    struct conf_error setting;
+    struct calls_error call;
+    if (conf_load(&ret->conf, environ, &setting)) {
+        return refuse(ret_error, "", setting.text);
+    }
+    if (!conf_bool(&ret->conf, SETTING_RUNTIME_ENABLED)) {
+        return refuse(ret_error, "SANDBOX_RUNTIME_ENABLED", " is false: every job is refused");
+    }
+    if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
+        return refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
+    }
+    lower_host_read(&ret->conf, &ret->host);
+    return 0;
+}
+
+int front_check_places(const struct cli_places *places, struct front_error *ret_error)
+{
+    if (places->found) {
+        return 0;
+    }
+    if (access("/proc/self/exe", F_OK) != 0) { // programs beside isle are found by it
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "/proc is not mounted here, and isle needs it: mount -t proc proc /proc");
+    } else {
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "isle-launcher is missing (last looked in %.300s); install isle as a whole",
+                 places->libexec_dir);
+    }
+    return -ENOENT;
+}
+
+struct start_config front_start_config(const struct front_settings *f,
+                                       const struct cli_places *places)
+{
+    const struct conf *c = &f->conf;
+    return (struct start_config){
+        .data_dir = c->text[SETTING_WORKSPACE_ROOT],
+        .run_dir = c->text[SETTING_RUN_DIR],
+        .runtime_root = c->text[SETTING_RUNTIME_ROOT],
+        .guest_dir = places->guest_dir,
+        .libexec_dir = places->libexec_dir,
+        .hostname = c->text[SETTING_HOSTNAME],
+        .calls = f->calls.number,
+        .n_calls = f->calls.n,
+        .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,
+        .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
+        .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
+        .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
+        .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
+    };
+}
+
+int front_hold_signals(sigset_t *ret_before)
+{
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
+        struct sigaction now;
+        // nohup and the like: what the caller ignores stays ignored
+        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+            sigaddset(&set, numbers[i]);
+        }
+    }
+    sigprocmask(SIG_BLOCK, &set, ret_before);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}

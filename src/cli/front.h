@@ -1,0 +1,40 @@
+// front.h: what every verb that starts an instance needs: the settings, checked; the start's
+// configuration; signals that wait until the instance can be ended in order.
+#ifndef ISLE_CLI_FRONT_H
+#define ISLE_CLI_FRONT_H
+
+#include "cli/calls.h"
+#include "cli/cli.h"
+#include "conf/conf.h"
+#include "model/lower.h"
+#include "start/start.h"
+
+#include <signal.h>
+
+struct front_settings {
+    struct conf conf;
+    struct calls calls;
+    struct lower_host host;
+};
+
+struct front_error {
+    char text[640]; // what is wrong and what to do
+};
+
+// From `environ`. 0, or -EINVAL with *ret_error.
+int front_settings_load(struct front_settings *ret, struct front_error *ret_error);
+
+// 0, or -ENOENT with *ret_error: isle is not installed as a whole, or cannot see itself.
+int front_check_places(const struct cli_places *places, struct front_error *ret_error);
+
+// `meanwhile` and whatever else is a verb's own is the caller's to add. The strings stay those of
+// *f and *places.
+struct start_config front_start_config(const struct front_settings *f,
+                                       const struct cli_places *places);
+
+// Signals that end a verb wait in a descriptor from before the start on: a Ctrl-C in the middle of
+// it must not leave half an instance behind. The children reset their own masks; *ret_before is
+// what the caller had. A signalfd (not blocking), or -1.
+int front_hold_signals(sigset_t *ret_before);
+
+#endif
