@@ -16,6 +16,16 @@ int caps_set(uint32_t mask)
     return syscall(SYS_capset, &head, data) ? -errno : 0;
 }
 
+uint64_t caps_effective(void)
+{
+    struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct data[2];
+    if (syscall(SYS_capget, &head, data)) {
+        return 0;
+    }
+    return data[0].effective | (uint64_t)data[1].effective << 32;
+}
+
 int caps_bound(uint32_t mask)
 {
     // the kernel may know more capabilities than our headers: up to its first EINVAL

@@ -18,6 +18,9 @@ enum {
 // Permitted and effective become exactly `mask`; inheritable and ambient empty.
 int caps_set(uint32_t mask);
 
+// What the calling process has in effect; 0 if the kernel does not say.
+uint64_t caps_effective(void);
+
 // The bounding set down to `mask`. Needs CAP_SETPCAP, so before capabilities or uid go.
 int caps_bound(uint32_t mask);
 

@@ -1,6 +1,7 @@
 #include "start/groups.h"
 
 #include "base/fd.h"
+#include "plan/plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,38 +20,7 @@ static const struct {
     [SEAT_CPUACCT] = {"cpuacct", "cpuacct.usage", false},
 };
 
-// Is `word` one of the words of `list`, which are separated by `separator` or blanks?
-static bool has_word(const char *list, const char *word, char separator)
-{
-    size_t len = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += len) {
-        char before = p == list ? separator : p[-1], after = p[len];
-        bool starts = before == separator || before == ' ';
-        if (starts && (after == separator || after == ' ' || after == '\n' || after == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // ---- detection ----------------------------------------------------------------------------------
-
-// mountinfo writes blanks and the like as \ooo. Relative to the root; "" if too long.
-static void copy_path(char *to, const char *from)
-{
-    size_t n = 0;
-    from += *from == '/';
-    while (*from && n < GROUPS_PATH_MAX - 1) {
-        unsigned code;
-        if (*from == '\\' && sscanf(from + 1, "%3o", &code) == 1) {
-            to[n++] = (char)code;
-            from += 4;
-        } else {
-            to[n++] = *from++;
-        }
-    }
-    to[*from ? 0 : n] = '\0';
-}
 
 // One line of proc_pid_mountinfo(5): "36 35 98:0 /root /mount/point rw,noatime master:1 - type
 // source rw,options".
@@ -61,18 +31,20 @@ static void detect_line(char *line, struct groups *g)
         return;
     }
     *tail = '\0';
-    char point[1024], options[256], type[32], super[512];
-    if (sscanf(line, "%*s %*s %*s %*s %1023s %255s", point, options) != 2 ||
-        sscanf(tail + 3, "%31s %*s %511s", type, super) != 2 || !has_word(options, "rw", ',') ||
-        !has_word(super, "rw", ',')) {
+    char from[1024], point[1024], options[256], type[32], super[512];
+    if (sscanf(line, "%*s %*s %*s %1023s %1023s %255s", from, point, options) != 3 ||
+        sscanf(tail + 3, "%31s %*s %511s", type, super) != 2 ||
+        !groups_has_word(options, "rw", ',') || !groups_has_word(super, "rw", ',')) {
         return;
     }
     if (!strcmp(type, "cgroup2") && !g->path[GROUPS_V2][0]) {
-        copy_path(g->path[GROUPS_V2], point);
+        groups_copy_path(g->path[GROUPS_V2], point);
+        groups_copy_path(g->from[GROUPS_V2], from);
     }
     for (int i = 0; !strcmp(type, "cgroup") && i < SEAT_N_V1; i++) {
-        if (has_word(super, controllers[i].name, ',') && !g->path[i][0]) {
-            copy_path(g->path[i], point);
+        if (groups_has_word(super, controllers[i].name, ',') && !g->path[i][0]) {
+            groups_copy_path(g->path[i], point);
+            groups_copy_path(g->from[i], from);
         }
     }
 }
@@ -94,6 +66,29 @@ void groups_detect(int root, struct groups *ret)
     } else {
         fd_close(fd);
     }
+}
+
+uint32_t groups_lacking(const struct groups *g)
+{
+    static const uint32_t downgrade[SEAT_N_V1] = {[SEAT_MEMORY] = PLAN_NO_CGROUP_MEMORY,
+                                                  [SEAT_PIDS] = PLAN_NO_CGROUP_PIDS,
+                                                  [SEAT_CPU] = PLAN_NO_CGROUP_CPU,
+                                                  [SEAT_CPUACCT] = PLAN_NO_CPU_TIME};
+    char path[GROUPS_PATH_MAX + 32], have[512] = "";
+    uint32_t bits = 0;
+    if (g->path[GROUPS_V2][0]) {
+        snprintf(path, sizeof path, "%s/cgroup.controllers", g->path[GROUPS_V2]);
+        if (fd_read_at(g->root, path, have, sizeof have) < 0) {
+            have[0] = '\0';
+        }
+    }
+    for (int i = 0; i < SEAT_N_V1; i++) {
+        // every v2 group counts its CPU time, with or without a controller
+        bool v2 = controllers[i].v2 ? groups_has_word(have, controllers[i].name, ' ')
+                                    : g->path[GROUPS_V2][0] != '\0';
+        bits |= v2 || g->path[i][0] ? 0U : downgrade[i];
+    }
+    return bits;
 }
 
 // ---- making -------------------------------------------------------------------------------------
@@ -130,8 +125,8 @@ static int make_folder(const struct groups *g, int i, uint32_t k)
 }
 
 // "+x" for what the folder has and does not pass on yet. A controller that refuses (a process in
-// the folder: EBUSY) is missing below, where it counts. Has it any of ours?
-static bool enable_controllers(int dir)
+// the folder that must stay there: EBUSY) is missing below, where it counts. Has it any of ours?
+static bool enable_controllers(const struct groups *g, int dir)
 {
     char have[512], passed[512], word[16];
     bool any = false;
@@ -140,16 +135,19 @@ static bool enable_controllers(int dir)
     }
     for (int i = 0; i < SEAT_N_V1; i++) {
         const char *name = controllers[i].name;
-        if (!controllers[i].v2 || !has_word(have, name, ' ')) {
+        if (!controllers[i].v2 || !groups_has_word(have, name, ' ')) {
             continue;
         }
         if (!any && fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) < 0) {
             return false;
         }
         any = true;
-        if (!has_word(passed, name, ' ')) {
+        if (!groups_has_word(passed, name, ' ')) {
             snprintf(word, sizeof word, "+%s", name);
-            fd_write_at(dir, "cgroup.subtree_control", word);
+            if (fd_write_at(dir, "cgroup.subtree_control", word) == -EBUSY &&
+                !groups_vacate(g, dir)) {
+                fd_write_at(dir, "cgroup.subtree_control", word);
+            }
         }
     }
     return any;
@@ -174,7 +172,7 @@ static int make_v1(const struct groups *g, int i, uint32_t k, const struct group
         e = e ? e : make_service(dir); // host root's: limits of the service are not the service's
     }
     // the folder only, never its files: the instance's own limits stay host root's
-    if (!e && fchown(dir, limits->owner, limits->owner)) {
+    if (!e && !g->own && fchown(dir, limits->owner, limits->owner)) {
         e = -errno;
     }
     if (!e) {
@@ -208,7 +206,7 @@ static uint32_t enabled_v2(int dir)
     }
     if (fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) > 0) {
         for (int i = 0; i < SEAT_N_V1; i++) {
-            bool on = controllers[i].v2 && has_word(passed, controllers[i].name, ' ');
+            bool on = controllers[i].v2 && groups_has_word(passed, controllers[i].name, ' ');
             bits |= on ? UINT32_C(1) << i : 0;
         }
     }
@@ -221,14 +219,14 @@ static void enable_down_to(const struct groups *g, int dir)
 {
     char path[GROUPS_PATH_MAX + 8];
     AUTO_CLOSE int top = openat(g->root, g->path[GROUPS_V2], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (top < 0 || !enable_controllers(top)) {
+    if (top < 0 || !enable_controllers(g, top)) {
         return;
     }
     snprintf(path, sizeof path, "%s/isle", g->path[GROUPS_V2]);
     AUTO_CLOSE int parent = openat(g->root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent >= 0) {
-        enable_controllers(parent);
-        enable_controllers(dir);
+        enable_controllers(g, parent);
+        enable_controllers(g, dir);
     }
 }
 
@@ -248,7 +246,7 @@ static int make_v2(const struct groups *g, uint32_t k, const struct groups_limit
     if (!e && (bits & 1 << SEAT_PIDS) && limits->pids) {
         e = fd_write_num_at(dir, "pids.max", limits->pids);
     }
-    if (!e) {
+    if (!e && !g->own) {
         e = delegate_v2(dir, limits->owner);
     }
     if (!e) {

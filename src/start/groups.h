@@ -18,12 +18,20 @@ enum { GROUPS_PATH_MAX = 192, GROUPS_V2 = SEAT_N_V1, GROUPS_N = SEAT_N_V1 + 1 };
 struct groups {
     int root;
     char path[GROUPS_N][GROUPS_PATH_MAX]; // v1 by enum seat_controller, then the v2 tree
+    char from[GROUPS_N][GROUPS_PATH_MAX]; // what of the hierarchy is mounted there: "" for all
+    bool own; // an account's: paths are of folders that were delegated to it
 };
 
 struct groups_limits {
     uint64_t memory_bytes, pids; // of the whole instance; 0: not limited
-    uid_t owner;                 // inner root, as the host sees it
+    uid_t owner; // inner root, as the host sees it; the caller itself: nothing to give away
 };
+
+// Is `word` one of the words of `list`, which are separated by `separator` or blanks?
+bool groups_has_word(const char *list, const char *word, char separator);
+// A path of mountinfo, which writes blanks and the like as \\ooo. Relative to the root; "" if too
+// long.
+void groups_copy_path(char to[GROUPS_PATH_MAX], const char *from);
 
 // What groups_make() made: folders isle/K (-1: none), and who enforces what. A controller is in
 // one of the masks (bit per enum seat_controller) or in none.
@@ -34,6 +42,19 @@ struct groups_made {
 
 // Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
 void groups_detect(int root, struct groups *ret);
+
+// The same for an account: of each hierarchy the group the caller is in (proc/self/cgroup), when it
+// may make groups there. v2 passes controllers on only from a folder without processes: the
+// caller's own group when it is alone in it, else the one above.
+void groups_detect_own(int root, struct groups *ret);
+
+// Controllers that groups_make() would not find, as bits of enum plan_downgrade.
+uint32_t groups_lacking(const struct groups *g);
+
+// Can `dir`, a v2 folder, be without processes? Moves them to its group isle-main: the caller, and
+// in a container all that it sees. Only where this may be done: an account's folder holds nobody
+// but the caller; a container's root is no root of the hierarchy. 0 or -errno.
+int groups_vacate(const struct groups *g, int dir);
 
 // Makes isle/K; isle/K/service in v2, and in v1 where the instance has a limit; writes the limits,
 // delegates.

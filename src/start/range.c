@@ -106,3 +106,34 @@ int range_of_instance(int root, uint32_t k, uint32_t *ret_base)
     *ret_base = (uint32_t)base;
     return 0;
 }
+
+bool range_of_account(int root, const char *file, const char *name, uint32_t uid,
+                      struct range_of_account *ret)
+{
+    char number[16];
+    AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    struct range_of_account best = {0, 0};
+    snprintf(number, sizeof number, "%u", uid);
+    FILE *f = open_text(root, file);
+    while (f && getline(&line, &size, f) >= 0) {
+        unsigned long first, count;
+        char *colon = strchr(line, ':');
+        if (!colon || sscanf(colon, ":%lu:%lu", &first, &count) != 2) {
+            continue;
+        }
+        *colon = '\0';
+        bool theirs = !strcmp(line, name) || !strcmp(line, number);
+        if (theirs && first + count <= UINT32_MAX && count > best.count) {
+            best = (struct range_of_account){(uint32_t)first, (uint32_t)count};
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    if (best.count < RANGE_MIN_IDS) {
+        return false;
+    }
+    *ret = best;
+    return true;
+}

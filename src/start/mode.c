@@ -1,0 +1,140 @@
+#include "start/mode.h"
+
+#include "base/fd.h"
+#include "kernel/caps.h"
+#include "plan/plan.h"
+#include "start/groups.h"
+#include "start/range.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+const char *const start_user_names[START_N_USERS] = {
+    [START_ROOT] = "root", [START_RANGE] = "range", [START_SINGLE] = "single"};
+
+static bool has_sys_admin(void) { return caps_effective() >> CAP_SYS_ADMIN & 1; }
+
+static bool has_program(int root, const char *name)
+{
+    static const char *const folders[] = {"usr/bin", "bin", "usr/local/bin"};
+    char path[64];
+    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
+        snprintf(path, sizeof path, "%s/%s", folders[i], name);
+        if (!faccessat(root, path, X_OK, 0)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// The account's ranges, and whether they can be used. False: *ret says why.
+static bool find_range(int root, struct start_mode *ret)
+{
+    struct range_of_account uids, gids;
+    const struct passwd *entry = getpwuid(geteuid());
+    char number[16];
+    snprintf(number, sizeof number, "%u", geteuid());
+    const char *name = entry ? entry->pw_name : number;
+    bool found = range_of_account(root, "etc/subuid", name, geteuid(), &uids) &&
+                 range_of_account(root, "etc/subgid", name, geteuid(), &gids);
+    if (!found) {
+        snprintf(ret->why, sizeof ret->why,
+                 "%s has no %d subordinate ids in /etc/subuid and /etc/subgid (root: usermod "
+                 "--add-subuids 200000-265535 --add-subgids 200000-265535 %s)",
+                 name, RANGE_MIN_IDS, name);
+        return false;
+    }
+    if (!has_program(root, "newuidmap") || !has_program(root, "newgidmap")) {
+        snprintf(ret->why, sizeof ret->why,
+                 "newuidmap and newgidmap are missing (package uidmap or shadow-utils)");
+        return false;
+    }
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) {
+        snprintf(ret->why, sizeof ret->why,
+                 "newuidmap has no effect under no_new_privs, which the caller has set");
+        return false;
+    }
+    uint32_t count = uids.count < gids.count ? uids.count : gids.count;
+    ret->sub_uid = uids.first;
+    ret->sub_gid = gids.first;
+    ret->sub_count = count < PLAN_UID_COUNT - 1 ? count : PLAN_UID_COUNT - 1;
+    return true;
+}
+
+static void find_user(int root, struct start_mode *ret)
+{
+    if (geteuid() == 0 && has_sys_admin()) {
+        ret->user = START_ROOT;
+    } else if (geteuid() == 0) {
+        ret->user = START_SINGLE;
+        snprintf(ret->why, sizeof ret->why,
+                 "root without CAP_SYS_ADMIN (in a container: --cap-add SYS_ADMIN)");
+    } else {
+        ret->user = find_range(root, ret) ? START_RANGE : START_SINGLE;
+    }
+}
+
+void start_mode_find(int root, struct start_mode *ret)
+{
+    static const char delegate[] =
+        "systemd-run --user --scope -p Delegate=yes isle ... (cgroup v2), or root gives the "
+        "account a folder of its own in each v1 hierarchy";
+    struct groups groups;
+    *ret = (struct start_mode){.user = START_SINGLE};
+    find_user(root, ret);
+    (ret->user == START_ROOT ? groups_detect : groups_detect_own)(root, &groups);
+    ret->downgrades = groups_lacking(&groups) | (ret->user == START_SINGLE ? PLAN_SINGLE_UID : 0U);
+    if (ret->downgrades & ~(uint32_t)PLAN_SINGLE_UID) {
+        snprintf(ret->groups, sizeof ret->groups, "%s",
+                 ret->user == START_ROOT ? "mount the cgroup hierarchies for writing" : delegate);
+    }
+}
+
+// ---- places -------------------------------------------------------------------------------------
+
+// An absolute path of the environment, or NULL.
+static const char *folder_of(const char *variable)
+{
+    const char *value = getenv(variable);
+    return value && value[0] == '/' ? value : NULL;
+}
+
+static void find_data(char to[PATH_MAX])
+{
+    const char *data = folder_of("XDG_DATA_HOME"), *home = folder_of("HOME");
+    const struct passwd *entry = data || home ? NULL : getpwuid(geteuid());
+    if (data) {
+        snprintf(to, PATH_MAX, "%s/isle", data);
+    } else {
+        snprintf(to, PATH_MAX, "%s/.local/share/isle", home ? home : entry ? entry->pw_dir : "/");
+    }
+}
+
+void start_places_find(struct start_places *ret)
+{
+    static const char system_root[] = "/var/lib/isle/runtime/current";
+    *ret = (struct start_places){
+        .data_dir = "/var/lib/isle/data", .run_dir = "/run/isle", .runtime_root = ""};
+    snprintf(ret->runtime_root, sizeof ret->runtime_root, "%s", system_root);
+    if (geteuid() == 0) {
+        return;
+    }
+    char data[PATH_MAX];
+    find_data(data);
+    snprintf(ret->data_dir, sizeof ret->data_dir, "%.4000s/data", data);
+    const char *run = folder_of("XDG_RUNTIME_DIR");
+    if (run) {
+        snprintf(ret->run_dir, sizeof ret->run_dir, "%s/isle", run);
+    } else { // checked when it is used: the account's own, writable by nobody else
+        snprintf(ret->run_dir, sizeof ret->run_dir, "/tmp/isle-%u", geteuid());
+    }
+    if (access(system_root, R_OK | X_OK)) {
+        snprintf(ret->runtime_root, sizeof ret->runtime_root, "%.4000s/runtime/current", data);
+    }
+}
