@@ -300,6 +300,10 @@ def part_variant(part: Part) -> Count:
     return part.pytest("tests/e2e", "tests/attack", env=env)
 
 
+def part_compat(part: Part) -> Count:
+    return part.pytest("tests/compat", env={"ISLE": str(BUILD / "src/app/isle")})
+
+
 def exists(path: str) -> Callable[[], bool]:
     return lambda: (ROOT / path).exists()
 
@@ -339,6 +343,7 @@ KINDS = (
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=6, present=exists("tests/e2e")),
     Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=8, present=exists("tests/e2e")),
+    Kind("compat", part_compat, "other people's programs as jobs", stage=9, present=exists("tests/compat")),
     # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
 )
 

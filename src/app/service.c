@@ -142,7 +142,7 @@ static void take_job(struct service *s, const struct frame *f)
     if (!e) {
         job_bind(&job, s->fds, s->n_fds);
         s->n_fds = 0;
-        e = lower_check_host(&job.limits, &s->config->host, &error);
+        e = lower_check_host(&job, &s->config->host, &error);
     }
     if (e) {
         refuse_job(s, error.text);
@@ -289,6 +289,7 @@ int service_run(const struct seat *seat, struct pipeline_config *config)
     config->uids = uids;
     config->null = null;
     config->workspace_root = seat->workspace_root;
+    config->cache_root = seat->cache_root;
     config->downgrades = seat->downgrades;
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);

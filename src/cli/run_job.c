@@ -440,13 +440,28 @@ static int add_artifacts(struct builder *b)
     return buf_puts(json, b->o->artifacts.n ? "]" : "[]");
 }
 
+static int add_sets(struct builder *b)
+{
+    struct buf *json = &b->job->json;
+    put_key(json, "package_sets");
+    buf_putc(json, '[');
+    for (size_t i = 0; i < b->o->sets.n; i++) {
+        buf_puts(json, i ? "," : "");
+        int e = put_text(b, "--package-set", b->o->sets.words[i]);
+        if (e) {
+            return e;
+        }
+    }
+    return buf_putc(json, ']');
+}
+
 // What the job's own rules say, in the words of options.
 static int check(struct builder *b, const struct lower_host *host)
 {
     struct run_job *j = b->job;
     struct job_error why;
     int e = job_parse(j->json.data, j->json.len, (int)j->n_fds, &j->job, &why);
-    e = e ? e : lower_check_host(&j->job.limits, host, &why);
+    e = e ? e : lower_check_host(&j->job, host, &why);
     if (!e) {
         return 0;
     }
@@ -458,8 +473,9 @@ static int check(struct builder *b, const struct lower_host *host)
 int run_job_build(const struct run_options *o, const struct lower_host *host, struct run_job *ret,
                   struct run_error *ret_error)
 {
-    static int (*const parts[])(struct builder *) = {
-        add_payload, add_params, add_limits, add_env, add_cwd, add_stdin, add_files, add_artifacts};
+    static int (*const parts[])(struct builder *) = {add_payload, add_params,    add_limits,
+                                                     add_env,     add_cwd,       add_stdin,
+                                                     add_files,   add_artifacts, add_sets};
     struct builder b = {o, ret, ret_error, LANGUAGE_NONE};
     *ret = (struct run_job){.json = BUF_INIT(JOB_MAX_JSON_BYTES), .job = {.stdin_fd = -1}};
     ret->fds = calloc(o->files.n + 1, sizeof *ret->fds);

@@ -22,6 +22,8 @@ static const struct option own_options[] = {
      "puts a copy of SRC into /workspace (at DEST; the last colon counts)", VALUES_FILE},
     {"--artifact", NULL, "PATH[?]", OPTION_LIST, AT(artifacts),
      "a file the job makes; with ? it may be missing", NULL},
+    {"--package-set", NULL, "NAME", OPTION_LIST, AT(sets),
+     "a folder of packages below SANDBOX_PACKAGES_ROOT; the first counts first"},
     {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
      "where artifacts go, under their path in /workspace; without it only --json lists them",
      VALUES_FOLDER},
@@ -95,6 +97,7 @@ void run_options_done(struct run_options *o)
     free(o->env.words);
     free(o->files.words);
     free(o->artifacts.words);
+    free(o->sets.words);
     *o = (struct run_options){};
 }
 
@@ -107,6 +110,7 @@ const char *run_options_of_field(const char *field)
                 {"cwd", "--cwd"},
                 {"input_files", "--file"},
                 {"artifacts", "--artifact"},
+                {"package_sets", "--package-set"},
                 {"language", "-l"},
                 {"stdin_fd", "--stdin"}};
     if (strncmp(field, "limits.", 7) == 0) {

@@ -17,7 +17,7 @@ struct run_options {
     const char *params;
     const char *input; // --stdin
     const char *limit[LIMIT_COUNT];
-    struct option_list env, files, artifacts;
+    struct option_list env, files, artifacts, sets;
     const char *cwd;
     const char *output_dir;
     bool json, show_plan, help;

@@ -130,6 +130,14 @@ static void print_mounts(FILE *out, const struct plan *p)
     }
 }
 
+static void print_sets(FILE *out, const struct plan *p)
+{
+    for (size_t i = 0; i < p->job->n_package_sets; i++) {
+        fprintf(out, "  /packages/%zu      read-only: package set %s\n", i,
+                p->job->package_sets[i]);
+    }
+}
+
 static void print_steps(FILE *out)
 {
     fputs("\nStart, once\n", out);
@@ -154,6 +162,7 @@ static int print_text(FILE *out, const struct plan *p)
     print_limits(out, p);
     print_sizes(out, p);
     print_mounts(out, p);
+    print_sets(out, p);
     print_words(out, "Command", p->start.argv);
     print_words(out, "Environment", p->start.env);
     print_steps(out);
@@ -232,6 +241,10 @@ static void put_mounts(struct buf *b, const struct plan *p)
         put(b, "target", mounts[i].target);
         put(b, "what", text);
         buf_putc(b, '}');
+    }
+    for (size_t i = 0; i < p->job->n_package_sets; i++) {
+        buf_printf(b, ",{\"target\":\"/packages/%zu\",", i);
+        buf_printf(b, "\"what\":\"read-only: package set %s\"}", p->job->package_sets[i]);
     }
     buf_putc(b, ']');
 }

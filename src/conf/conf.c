@@ -80,6 +80,11 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                 .type = SETTING_PATH,
                                 .initial = "/var/lib/isle/data",
                                 .help = "data folder: workspaces of jobs"},
+    [SETTING_PACKAGES_ROOT] =
+        {.name = "SANDBOX_PACKAGES_ROOT",
+         .type = SETTING_PATH,
+         .initial = "",
+         .help = "folder of package sets, one folder each; unset: jobs can name none"},
     [SETTING_RUN_DIR] = {.name = "SANDBOX_RUN_DIR",
                          .type = SETTING_PATH,
                          .initial = "/run/isle",
@@ -248,7 +253,7 @@ static int read_calls(const struct setting_spec *s, const char *value, struct co
 
 static int read_path(const struct setting_spec *s, const char *value, struct conf_error *e)
 {
-    if (value[0] != '/') {
+    if (value[0] != '/' && value != s->initial) {
         return refuse(e, s, value, "is not an absolute path");
     }
     return strlen(value) < 4096 ? 0 : refuse(e, s, value, "is longer than 4095 bytes");

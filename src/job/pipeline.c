@@ -7,6 +7,7 @@
 #include "job/collection.h"
 #include "job/guest.h"
 #include "job/runner.h"
+#include "job/sets.h"
 #include "job/stream.h"
 #include "job/verdict.h"
 #include "plan/args.h"
@@ -19,13 +20,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statfs.h>
 
-enum {
-    TIMEOUT_GRACE_MS = 2000,
-    CANCEL_GRACE_MS = 500,
-    PATIENCE_MS = 60000,
-};
+enum { TIMEOUT_GRACE_MS = 2000, CANCEL_GRACE_MS = 500, PATIENCE_MS = 60000 };
 
 enum state { PREPARING, EXECUTING, COLLECTING, DONE };
 
@@ -47,6 +43,8 @@ struct pipeline {
     int workspace; // -1: none yet
     struct disk disk;
 
+    struct sets sets;
+
     // the sandbox
     struct runner_call call; // PLAN_TMPFS, then PLAN_START
     uint32_t id;             // 0: not running (yet)
@@ -67,7 +65,7 @@ struct pipeline {
 static void install(struct pipeline *p);
 static void execute(struct pipeline *p);
 static void collect(struct pipeline *p);
-static void collect_more(struct pipeline *p);
+static void go_on(void *ctx);
 static void finish(struct pipeline *p);
 
 // ---- Prepare: a workspace with the job's files in it ------------------------------------------
@@ -96,12 +94,7 @@ static void prepared(struct pipeline *p)
     }
     e = stage_files(p->workspace, &p->job, p->uid, p->plan.workspace_bytes, &error);
     if (e) {
-        bool owners = e == -EEXIST || e == -ENOTDIR; // a target where something else has its place
-        result_fail(&p->result,
-                    e == -ENOSPC ? REASON_DISK_LIMIT
-                    : owners     ? REASON_ERROR
-                                 : REASON_INTERNAL,
-                    STAGE_PREPARATION, "%s", error.text);
+        verdict_staging(&p->result, e, error.text);
         finish(p);
         return;
     }
@@ -128,38 +121,25 @@ static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int
     prepared(p);
 }
 
-// The instance's first: made by its front, which had nothing to do while the service started.
-static bool take_ready(struct pipeline *p)
-{
-    const char *name = p->config->ready_workspace;
-    if (!name || p->uid != PLAN_UID_WORKSPACE_0) {
-        return false;
-    }
-    int fd = folder_open_ready(p->config->workspace_root, name, p->uid);
-    if (fd < 0) {
-        return false;
-    }
-    p->workspace = fd;
-    p->was_ready = true;
-    snprintf(p->plan.start.workspace, sizeof p->plan.start.workspace, "%s", name);
-    return true;
-}
-
+// The instance's first may be there: made by its front, which had nothing to do at the start.
 static void make_folder(struct pipeline *p)
 {
-    if (take_ready(p)) {
-        p->has_folder = true;
-        prepared(p);
-        return;
+    struct plan_request *q = &p->plan.start;
+    const char *ready = p->config->ready_workspace;
+    int root = p->config->workspace_root, e = 0;
+    p->workspace = ready ? folder_open_ready(root, ready, p->uid) : -1;
+    p->was_ready = p->workspace >= 0;
+    snprintf(q->workspace, sizeof q->workspace, "%s%s", p->was_ready ? "" : "once/",
+             p->was_ready ? ready : p->job.id);
+    if (!p->was_ready) {
+        e = folder_make(root, q->workspace, p->uid, &p->workspace);
     }
-    snprintf(p->plan.start.workspace, sizeof p->plan.start.workspace, "once/%s", p->job.id);
-    int e = folder_make(p->config->workspace_root, p->plan.start.workspace, p->uid, &p->workspace);
+    p->has_folder = e == 0;
     if (e) {
         give_up(p, REASON_INTERNAL, "the workspace cannot be made", e);
-        return;
+    } else {
+        prepared(p);
     }
-    p->has_folder = true;
-    prepared(p);
 }
 
 static void prepare(struct loop_timer *t)
@@ -193,9 +173,32 @@ static void prepare(struct loop_timer *t)
     }
 }
 
-// ---- Install: pinned packages. None can be asked for yet ---------------------------------------
+// ---- Install: package sets that are there already ----------------------------------------------
 
-static void install(struct pipeline *p) { execute(p); }
+static void installed(void *ctx, int error)
+{
+    struct pipeline *p = ctx;
+    if (error) {
+        verdict_set(&p->result, p->job.package_sets[p->sets.n], error);
+    }
+    p->result.install_completed_at = clock_wall_ms();
+    go_on(p);
+}
+
+static void install(struct pipeline *p)
+{
+    if (p->job.n_package_sets == 0) {
+        execute(p);
+        return;
+    }
+    p->result.install_started_at = clock_wall_ms();
+    p->sets = SETS_INIT(p->runner, p->config->cache_root, &p->job, installed, p);
+    p->sets.number = p->plan.start.sets;
+    int e = sets_register(&p->sets);
+    if (e) {
+        installed(p, e);
+    }
+}
 
 // ---- Execute: one sandbox, from START to END ----------------------------------------------------
 
@@ -321,12 +324,7 @@ static void sandbox_says(struct runner_call *c, const struct plan_record *rec, i
 static void answer_is_missing(struct loop_timer *t)
 {
     struct pipeline *p = t->ctx;
-    struct plan_record nothing = {.op = PLAN_END,
-                                  .error = EPIPE,
-                                  .status = -1,
-                                  .cpu_ns = PLAN_UNKNOWN,
-                                  .memory_peak_bytes = PLAN_UNKNOWN,
-                                  .pids_peak = PLAN_UNKNOWN};
+    struct plan_record nothing = RUNNER_LOST_RECORD;
     result_fail(&p->result, REASON_INTERNAL, STAGE_EXECUTION, "the launcher does not answer");
     runner_forget(p->runner, &p->call);
     ended(p, &nothing);
@@ -383,12 +381,10 @@ static int start(struct pipeline *p)
     return runner_send(p->runner, &p->plan.start, fds, PLAN_N_START_FDS, &p->call);
 }
 
-static void parked_ready(void *ctx);
-
 // A sandbox that was prepared ahead, where there is one; else START makes it whole.
 static void execute(struct pipeline *p)
 {
-    int e = runner_take_parked(p->runner, &p->plan.start.id, parked_ready, p);
+    int e = runner_take_parked(p->runner, &p->plan.start.id, go_on, p);
     if (e == -EAGAIN) {
         return;
     }
@@ -400,12 +396,12 @@ static void execute(struct pipeline *p)
     }
 }
 
-static void parked_ready(void *ctx)
+static void go_on(void *ctx)
 {
     struct pipeline *p = ctx;
     if (p->result.reason == REASON_OK) {
         execute(p);
-    } else { // cancelled while it waited
+    } else { // cancelled meanwhile
         finish(p);
     }
 }
@@ -414,15 +410,14 @@ static void parked_ready(void *ctx)
 
 static void measure_workspace(struct pipeline *p)
 {
-    struct statfs s;
-    if (p->has_folder) {
-        int verdict = disk_settle(&p->disk);
-        if (verdict >= 0) {
-            p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
-            verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
-        }
-    } else if (fstatfs(p->workspace, &s) == 0) {
-        p->result.usage.disk_bytes = (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);
+    if (!p->has_folder) {
+        p->result.usage.disk_bytes = disk_of_tmpfs(p->workspace);
+        return;
+    }
+    int verdict = disk_settle(&p->disk);
+    if (verdict >= 0) {
+        p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
     }
 }
 
@@ -471,6 +466,7 @@ static void release(struct pipeline *p)
     for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
         loop_timer_clear(p->loop, timers[i]);
     }
+    sets_drop(&p->sets);
     pump_stop(&p->input);
     stream_close(&p->out);
     stream_close(&p->err);

@@ -34,6 +34,7 @@ struct job_sink {
 
 struct pipeline_config {
     int workspace_root;          // as PLAN_READY gave it
+    int cache_root;              // likewise; -1: no package sets
     const char *ready_workspace; // folder that may be there for uid PLAN_UID_WORKSPACE_0; or NULL
     int null;                    // /dev/null, opened for reading and writing
     struct uids *uids;           // of the instance

@@ -83,13 +83,8 @@ static void lose(struct runner *r)
     loop_remove(r->loop, &r->life);
     while (r->calls) {
         struct runner_call *c = r->calls;
-        struct plan_record end = {.op = PLAN_END,
-                                  .tag = c->tag,
-                                  .error = EPIPE,
-                                  .status = -1,
-                                  .cpu_ns = PLAN_UNKNOWN,
-                                  .memory_peak_bytes = PLAN_UNKNOWN,
-                                  .pids_peak = PLAN_UNKNOWN};
+        struct plan_record end = RUNNER_LOST_RECORD;
+        end.tag = c->tag;
         runner_forget(r, c);
         c->answer(c, &end, -1);
     }

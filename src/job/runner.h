@@ -21,6 +21,14 @@ struct runner_call {
     uint32_t tag; // 0: not in flight
     struct runner_call *next;
 };
+// The END of a sandbox whose launcher is gone, or as good as gone.
+#define RUNNER_LOST_RECORD                                                                         \
+    ((struct plan_record){.op = PLAN_END,                                                          \
+                          .error = EPIPE,                                                          \
+                          .status = -1,                                                            \
+                          .cpu_ns = PLAN_UNKNOWN,                                                  \
+                          .memory_peak_bytes = PLAN_UNKNOWN,                                       \
+                          .pids_peak = PLAN_UNKNOWN})
 #define RUNNER_CALL_INIT(handler, context)                                                         \
     ((struct runner_call){.answer = (handler), .ctx = (context)})
 

@@ -214,6 +214,30 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
     }
 }
 
+void verdict_staging(struct result *r, int error, const char *text)
+{
+    bool owners = error == -EEXIST || error == -ENOTDIR; // a target where something else is
+    enum reason reason = error == -ENOSPC ? REASON_DISK_LIMIT
+                         : owners         ? REASON_ERROR
+                                          : REASON_INTERNAL;
+    result_fail(r, reason, STAGE_PREPARATION, "%s", text);
+}
+
+void verdict_set(struct result *r, const char *name, int error)
+{
+    const char *why = strerrordesc_np(-error);
+    if (error == -ENOENT || error == -ENOTDIR || error == -ELOOP) {
+        why = "there is no such folder in SANDBOX_PACKAGES_ROOT";
+    } else if (error == -EACCES) {
+        why = "its folder in SANDBOX_PACKAGES_ROOT is not readable by all";
+    } else if (error == -EPERM) {
+        why = "its folder must belong to the owner of SANDBOX_PACKAGES_ROOT, and nobody else may "
+              "write to it";
+    }
+    result_fail(r, error == -EPIPE ? REASON_INTERNAL : REASON_INSTALL_FAILED, STAGE_INSTALL,
+                "package set %s: %s", name, why);
+}
+
 void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
                   uint64_t max_entries)
 {

@@ -13,6 +13,12 @@
 void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,
                  struct guest *g);
 
+// Files that could not be staged (stage_files() said `error`, and `text`).
+void verdict_staging(struct result *r, int error, const char *text);
+
+// A package set that was refused (job/sets.h): install_failed, or internal without a launcher.
+void verdict_set(struct result *r, const char *name, int error);
+
 // A look at a folder workspace: disk_limit unless it was fine, or an earlier verdict stands.
 void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
                   uint64_t max_entries);

@@ -24,5 +24,6 @@ void lower_host_read(const struct conf *c, struct lower_host *ret)
         .cpus_percent = 100 * usable_cpus(),
         .max_disk_mb = c->number[SETTING_MAX_DISK_MB],
         .tmpfs_max_mb = c->number[SETTING_TMPFS_WORKSPACE_MB],
+        .has_packages = c->text[SETTING_PACKAGES_ROOT][0] != '\0',
     };
 }

@@ -283,6 +283,7 @@ static const struct field {
     {"input_files", job_parse_files},
     {"stdin_fd", job_parse_stdin},
     {"artifacts", job_parse_artifacts},
+    {"package_sets", job_parse_sets},
 };
 
 static int parse_fields(struct parse *p)
@@ -431,7 +432,11 @@ void job_done(struct job *j)
     for (size_t i = 0; i < j->n_artifacts; i++) {
         free(j->artifacts[i].path);
     }
+    for (size_t i = 0; i < j->n_package_sets; i++) {
+        free(j->package_sets[i]);
+    }
     free(j->files);
     free(j->artifacts);
+    free(j->package_sets);
     *j = (struct job){.stdin_fd = -1, .stdin_index = -1};
 }

@@ -34,6 +34,8 @@ enum {
     JOB_MAX_ENV_NAMES = 900, // with what isle sets itself, below ARGS_MAX_ENV (plan/args.h)
     JOB_MAX_FILES = 1000,
     JOB_MAX_ARTIFACTS = 100,
+    JOB_MAX_SETS = 8, // PLAN_SETS_PER_JOB
+    JOB_SET_NAME_MAX = 64,
     JOB_MAX_PATH = 4096,
     JOB_MAX_JSON_BYTES = 24 << 20,
 };
@@ -69,6 +71,8 @@ struct job {
     size_t n_files;
     struct job_artifact *artifacts;
     size_t n_artifacts;
+    char **package_sets; // names, in the job's order: the first is looked at first
+    size_t n_package_sets;
     struct limits limits;
 };
 
@@ -80,9 +84,9 @@ struct job_error {
 // Parses and checks. JSON fields (a subset of SandboxJob): language, code, code_name, params,
 // command (argv), env (object of strings), cwd, limits (object), input_files [{target_path, mode?,
 // fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [path | {path,
-// optional}]. null means "not given". Unknown fields are refused by name. 0 or -EINVAL (-ENOMEM)
-// with *ret_error; *ret is job_done()-able either way. Descriptor indices are bounded by n_fds,
-// each used once, and bound by job_bind().
+// optional}], package_sets [name]. null means "not given". Unknown fields are refused by name. 0 or
+// -EINVAL (-ENOMEM) with *ret_error; *ret is job_done()-able either way. Descriptor indices are
+// bounded by n_fds, each used once, and bound by job_bind().
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no

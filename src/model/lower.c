@@ -34,8 +34,13 @@ static int cap(struct limits *l, enum limit which, int64_t bound, const char *wh
                       limit_specs[which].unit, whose);
 }
 
-int lower_check_host(struct limits *l, const struct lower_host *host, struct job_error *ret_error)
+int lower_check_host(struct job *j, const struct lower_host *host, struct job_error *ret_error)
 {
+    struct limits *l = &j->limits;
+    if (j->n_package_sets && !host->has_packages) {
+        return job_refuse(ret_error, "package_sets",
+                          "there are none here: SANDBOX_PACKAGES_ROOT is not set");
+    }
     int64_t cpus = host->cpus_percent ? host->cpus_percent : limit_specs[LIMIT_CPUS].max;
     int e = cap(l, LIMIT_CPUS, cpus, "of this host", ret_error);
     return e ? e : cap(l, LIMIT_DISK, host->max_disk_mb, "SANDBOX_MAX_DISK_MB", ret_error);
@@ -83,6 +88,7 @@ void lower_job(const struct job *j, const struct lower_host *host,
     q->rung = PLAN_RUNG_AUTO;
     q->workspace_kind = tmpfs ? PLAN_WORKSPACE_TMPFS : PLAN_WORKSPACE_FOLDER;
     q->filter = tmpfs ? PLAN_FILTER_TMPFS : PLAN_FILTER_FOLDER;
+    q->n_sets = (uint32_t)j->n_package_sets;
     q->limits.memory_bytes = memory_mb * MB + (tmpfs ? ret->workspace_bytes : 0);
     q->limits.cpu_ns = (uint64_t)v[LIMIT_CPU] * UINT64_C(1000000);
     q->limits.cpu_percent = (uint32_t)v[LIMIT_CPUS];

@@ -15,14 +15,15 @@ struct lower_host {
     uint32_t cpus_percent; // 100 per CPU; 0: not known
     int64_t max_disk_mb;   // SANDBOX_MAX_DISK_MB
     int64_t tmpfs_max_mb;  // SANDBOX_TMPFS_WORKSPACE_MB: up to here a one-shot workspace is a tmpfs
+    bool has_packages;     // SANDBOX_PACKAGES_ROOT is set
 };
 
 // From the settings and this process's CPUs.
 void lower_host_read(const struct conf *c, struct lower_host *ret);
 
 // A limit that the job itself gave and the host does not have is refused, by name and bound; a
-// default is lowered to what there is. 0 or -EINVAL.
-int lower_check_host(struct limits *l, const struct lower_host *host, struct job_error *ret_error);
+// default is lowered to what there is. So is a package set where there are none. 0 or -EINVAL.
+int lower_check_host(struct job *j, const struct lower_host *host, struct job_error *ret_error);
 
 // What staging will put into the workspace before the job runs. With disk_mb 0 the tmpfs has
 // exactly this much room, so that the job's first own file is ENOSPC.
@@ -36,8 +37,9 @@ uint64_t lower_pages(uint64_t bytes);
 struct lowered {
     // The workspace: the size of a tmpfs, or what the accounting of a folder allows.
     uint64_t workspace_bytes, workspace_inodes;
-    struct plan_request start; // PLAN_START; id, uid, root, workspace name or number, and whether
-                               // there is a descriptor 3 are the pipeline's to fill
+    struct plan_request start; // PLAN_START; id, uid, root, workspace name or number, the sets'
+                               // numbers, and whether there is a descriptor 3 are the pipeline's
+                               // to fill
 };
 
 // `limits` were checked. Sizes are never 0, which would mean unlimited to the kernel.

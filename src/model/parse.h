@@ -17,6 +17,7 @@ int job_parse_limits(struct parse *p, yyjson_val *v);
 int job_parse_files(struct parse *p, yyjson_val *v);
 int job_parse_stdin(struct parse *p, yyjson_val *v);
 int job_parse_artifacts(struct parse *p, yyjson_val *v);
+int job_parse_sets(struct parse *p, yyjson_val *v);
 
 int job_wrong_type(struct parse *p, const char *field, yyjson_val *v, const char *wanted);
 // The object's members against a list of names: the first unknown one is refused.

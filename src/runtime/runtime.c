@@ -29,8 +29,10 @@ static const struct start {
     [LANGUAGE_BASH] = {RUNTIME_FD3_SCRIPT, {"/bin/bash", "/script.sh"}},
 };
 
+#define OWN_PATH "/usr/local/bin:/usr/bin:/bin"
+
 static const char *const fixed_env[] = {
-    "PATH=/usr/local/bin:/usr/bin:/bin", "HOME=/workspace", "TMPDIR=/tmp",
+    "PATH=" OWN_PATH, "HOME=/workspace", "TMPDIR=/tmp",
     // built into libc: nothing to load, where en_US.UTF-8 costs each process a file
     "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "MATPLOTLIBRC=/usr/share/isle/matplotlib/matplotlibrc",
     "MPLCONFIGDIR=/tmp/matplotlib", // it makes the folder; else it litters the workspace
@@ -62,11 +64,40 @@ static const char *put(struct runtime_start *s, size_t *used, const char *name, 
     return at;
 }
 
+// What package sets bring, the first one first. A folder that a set lacks is looked for in vain.
+// Nothing here reads the sets: the same job has the same environment everywhere.
+static const struct {
+    const char *name, *part, *more; // "NAME=/packages/0PART:/packages/1PART" and what follows
+    bool first_only;
+} set_env[] = {
+    {"PATH", "/bin", OWN_PATH, false},
+    {"VIRTUAL_ENV", "", NULL, true},
+    {"PYTHONPATH", "/lib/python3.13/site-packages", NULL, false},
+    {"NODE_PATH", "/node_modules", NULL, false},
+};
+
+static const char *put_sets(struct runtime_start *s, const struct job *j, size_t row, size_t *used)
+{
+    char value[1024];
+    size_t n = set_env[row].first_only ? 1 : j->n_package_sets, len = 0;
+    for (size_t i = 0; i < n; i++) {
+        len += (size_t)snprintf(value + len, sizeof value - len, "%s/packages/%zu%s", i ? ":" : "",
+                                i, set_env[row].part);
+    }
+    if (set_env[row].more) {
+        snprintf(value + len, sizeof value - len, ":%s", set_env[row].more);
+    }
+    return put(s, used, set_env[row].name, value);
+}
+
 static int build_env(struct runtime_start *s, const struct job *j, const char *tz, size_t *used)
 {
     size_t n = 0;
     for (size_t i = 0; i < ARRAY_LEN(fixed_env); i++) {
         s->own_env[n++] = fixed_env[i];
+    }
+    for (size_t i = 0; j->n_package_sets && i < ARRAY_LEN(set_env); i++) {
+        s->own_env[i ? n++ : 0] = put_sets(s, j, i, used); // PATH is the first of fixed_env
     }
     char cpus[24];
     snprintf(cpus, sizeof cpus, "%ld", whole_cpus(j));

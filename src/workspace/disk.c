@@ -159,6 +159,12 @@ int disk_look(struct disk *d)
     return e;
 }
 
+int64_t disk_of_tmpfs(int fd)
+{
+    struct statfs s;
+    return fstatfs(fd, &s) ? -1 : (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);
+}
+
 int disk_settle(struct disk *d)
 {
     struct space now = {0};

@@ -45,6 +45,9 @@ int disk_look(struct disk *d);
 int disk_settle(struct disk *d);
 void disk_end(struct disk *d);
 
+// Bytes in use of the tmpfs that `fd` lies on, or -1.
+int64_t disk_of_tmpfs(int fd);
+
 // What must stay free on the file system (f_blocks bytes in all): the smaller of 256 MB and 5 %.
 uint64_t disk_floor(uint64_t total_bytes);
 

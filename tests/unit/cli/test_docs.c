@@ -66,6 +66,7 @@ static void reasons(void **state)
                                         REASON_RESULT_TOO_LARGE,
                                         REASON_ARTIFACT,
                                         REASON_CANCELLED,
+                                        REASON_INSTALL_FAILED,
                                         REASON_INTERNAL,
                                         REASON_ISOLATION_UNAVAILABLE};
     AUTO_BUF struct buf page = BUF_INIT(1 << 20);

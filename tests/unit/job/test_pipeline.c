@@ -498,6 +498,119 @@ static void what_the_launcher_takes_along_is_left_to_it(void **state)
     end(&b);
 }
 
+#define SETS ",\"package_sets\":[\"s1\",\"s2\"]"
+
+static void begin_with_sets(struct bench *b, const char *job)
+{
+    begin(b, job);
+    assert_int_equal(mkdirat(b->root, "s1", 0755), 0);
+    assert_int_equal(mkdirat(b->root, "s2", 0755), 0);
+    b->config.cache_root = b->root;
+}
+
+// Hears one set and answers with a number or an error.
+static void say_set(struct bench *b, const char *name, uint32_t id, int error)
+{
+    int fds[PLAN_N_START_FDS] = {-1, -1, -1, -1, -1};
+    struct stat got, want;
+    struct plan_request q = fake_hear(&b->fake, fds);
+    assert_int_equal(q.op, PLAN_SET_ADD);
+    assert_int_equal(fstat(fds[0], &got), 0);
+    assert_int_equal(fstatat(b->root, name, &want, 0), 0);
+    assert_int_equal(got.st_ino, want.st_ino);
+    drop(fds);
+    fake_say(&b->fake,
+             (struct plan_record){.op = PLAN_SET_ADD, .tag = q.tag, .id = id, .error = error}, -1);
+}
+
+static void hear_drop(struct bench *b, uint32_t id)
+{
+    struct plan_request q = fake_hear(&b->fake, NULL);
+    assert_int_equal(q.op, PLAN_SET_DROP);
+    assert_int_equal(q.sets[0], id);
+}
+
+static void sets_are_registered_in_order_and_given_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS];
+    begin_with_sets(&b, SETS);
+    say_set(&b, "s1", 7, 0);
+    say_set(&b, "s2", 3, 0);
+    struct plan_request q = started(&b, fds);
+    assert_int_equal(q.n_sets, 2);
+    assert_int_equal(q.sets[0], 7);
+    assert_int_equal(q.sets[1], 3);
+    say_executed(&b, q.tag);
+    say_end(&b, q.tag, 0, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_OK);
+    hear_drop(&b, 3);
+    hear_drop(&b, 7);
+    drop(fds);
+    end(&b);
+}
+
+static void a_set_that_is_not_there_ends_the_job(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin_with_sets(&b, ",\"package_sets\":[\"s1\",\"s3\"]");
+    say_set(&b, "s1", 7, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INSTALL_FAILED);
+    assert_string_equal(b.error,
+                        "package set s3: there is no such folder in SANDBOX_PACKAGES_ROOT");
+    hear_drop(&b, 7);
+    assert_true(fake_hears_nothing(&b.fake));
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void a_set_that_the_launcher_refuses_ends_the_job(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin_with_sets(&b, SETS);
+    say_set(&b, "s1", 0, EPERM);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INSTALL_FAILED);
+    assert_non_null(strstr(b.error, "package set s1: its folder must belong to"));
+    assert_true(fake_hears_nothing(&b.fake));
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void a_cancel_while_sets_are_registered(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin_with_sets(&b, SETS);
+    loop_step(b.fake.loop, 10);
+    pipeline_cancel(b.pipeline);
+    say_set(&b, "s1", 7, 0);
+    say_set(&b, "s2", 8, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_CANCELLED);
+    hear_drop(&b, 8);
+    hear_drop(&b, 7);
+    nothing_is_left(&b);
+    end(&b);
+}
+
+static void the_launchers_death_while_sets_are_registered(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin_with_sets(&b, SETS);
+    say_set(&b, "s1", 7, 0);
+    fake_die(&b.fake);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    end(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -516,6 +629,11 @@ int main(void)
         cmocka_unit_test(a_cancel_while_it_waits_for_one),
         cmocka_unit_test(the_launchers_death_while_it_waits_for_one),
         cmocka_unit_test(what_the_launcher_takes_along_is_left_to_it),
+        cmocka_unit_test(sets_are_registered_in_order_and_given_back),
+        cmocka_unit_test(a_set_that_is_not_there_ends_the_job),
+        cmocka_unit_test(a_set_that_the_launcher_refuses_ends_the_job),
+        cmocka_unit_test(a_cancel_while_sets_are_registered),
+        cmocka_unit_test(the_launchers_death_while_sets_are_registered),
         cmocka_unit_test(a_launcher_that_does_not_answer_is_not_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

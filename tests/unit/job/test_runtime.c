@@ -145,6 +145,35 @@ static void what_the_job_gives_wins_and_comes_once(void **state)
     runtime_done(&s);
 }
 
+static void package_sets_come_first(void **state)
+{
+    (void)state;
+    char name[] = "a";
+    char *names[JOB_MAX_SETS] = {name, name, name, name, name, name, name, name};
+    struct job j = job_of(JOB_SNIPPET, LANGUAGE_PYTHON);
+    j.package_sets = names;
+    struct runtime_start s;
+    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_null(find(&s, "PYTHONPATH"));
+    assert_null(find(&s, "NODE_PATH"));
+    assert_null(find(&s, "VIRTUAL_ENV"));
+    runtime_done(&s);
+    j.n_package_sets = 2;
+    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_string_equal(find(&s, "PATH"),
+                        "/packages/0/bin:/packages/1/bin:/usr/local/bin:/usr/bin:/bin");
+    assert_string_equal(
+        find(&s, "PYTHONPATH"),
+        "/packages/0/lib/python3.13/site-packages:/packages/1/lib/python3.13/site-packages");
+    assert_string_equal(find(&s, "NODE_PATH"), "/packages/0/node_modules:/packages/1/node_modules");
+    assert_string_equal(find(&s, "VIRTUAL_ENV"), "/packages/0");
+    runtime_done(&s);
+    j.n_package_sets = JOB_MAX_SETS;
+    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_non_null(strstr(find(&s, "PYTHONPATH"), ":/packages/7/lib/python3.13/site-packages"));
+    runtime_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -152,6 +181,7 @@ int main(void)
         cmocka_unit_test(a_command_is_taken_as_it_is),
         cmocka_unit_test(the_heap_stays_below_the_memory),
         cmocka_unit_test(the_environment_is_built),
+        cmocka_unit_test(package_sets_come_first),
         cmocka_unit_test(what_the_job_gives_wins_and_comes_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -99,21 +99,40 @@ static void host_lowers_defaults_and_refuses_wishes(void **state)
     struct lower_host small = {.cpus_percent = 50, .max_disk_mb = 100, .tmpfs_max_mb = 64};
     struct job_error e;
     struct job j = parse("{\"command\":[\"x\"]}");
-    assert_int_equal(lower_check_host(&j.limits, &small, &e), 0);
+    assert_int_equal(lower_check_host(&j, &small, &e), 0);
     assert_int_equal(j.limits.value[LIMIT_CPUS], 50);
     assert_int_equal(j.limits.source[LIMIT_CPUS], LIMIT_FROM_HOST);
     assert_int_equal(j.limits.value[LIMIT_DISK], 100);
     job_done(&j);
     j = parse("{\"command\":[\"x\"],\"limits\":{\"disk_mb\":101}}");
-    assert_int_equal(lower_check_host(&j.limits, &small, &e), -EINVAL);
+    assert_int_equal(lower_check_host(&j, &small, &e), -EINVAL);
     assert_string_equal(e.field, "limits.disk_mb");
     assert_string_equal(e.text,
                         "limits.disk_mb: 101 is above the maximum of 100 MB (SANDBOX_MAX_DISK_MB)");
     job_done(&j);
     j = parse("{\"command\":[\"x\"],\"limits\":{\"cpus\":0.51}}");
-    assert_int_equal(lower_check_host(&j.limits, &small, &e), -EINVAL);
+    assert_int_equal(lower_check_host(&j, &small, &e), -EINVAL);
     assert_string_equal(e.text,
                         "limits.cpus: 0.51 is above the maximum of 0.5 CPUs (of this host)");
+    job_done(&j);
+}
+
+static void package_sets_need_a_root(void **state)
+{
+    (void)state;
+    struct lower_host none = {.tmpfs_max_mb = 64, .max_disk_mb = 8192}, some = none;
+    struct lower_staged staged = {0};
+    struct lowered low;
+    struct job_error e;
+    some.has_packages = true;
+    struct job j = parse("{\"command\":[\"x\"],\"package_sets\":[\"data-1.0\",\"B_2\"]}");
+    assert_int_equal(lower_check_host(&j, &none, &e), -EINVAL);
+    assert_string_equal(e.text,
+                        "package_sets: there are none here: SANDBOX_PACKAGES_ROOT is not set");
+    assert_int_equal(lower_check_host(&j, &some, &e), 0);
+    lower_job(&j, &some, &staged, &low);
+    assert_int_equal(low.start.n_sets, 2);
+    assert_string_equal(j.package_sets[1], "B_2");
     job_done(&j);
 }
 
@@ -125,6 +144,7 @@ int main(void)
         cmocka_unit_test(no_disk_still_has_sizes),
         cmocka_unit_test(scales),
         cmocka_unit_test(host_lowers_defaults_and_refuses_wishes),
+        cmocka_unit_test(package_sets_need_a_root),
     };
     return cmocka_run_group_tests_name("lower", tests, NULL, NULL);
 }
