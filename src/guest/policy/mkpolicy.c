@@ -70,7 +70,13 @@ static const struct {
     {"SO_ATTACH_BPF", 50},
     {"SO_ATTACH_REUSEPORT_CBPF", 51},
     {"SO_ATTACH_REUSEPORT_EBPF", 52},
+    {"IPPROTO_IPV6", 41},
+    {"TCP_MD5SIG", 14},
     {"TCP_ULP", 31},
+    {"TCP_MD5SIG_EXT", 32},
+    {"TCP_AO_ADD_KEY", 38},
+    {"UDP_ENCAP", 100},
+    {"IPV6_FLOWLABEL_MGR", 32},
     // NEWNS, CGROUP, UTS, IPC, USER, PID, NET. NEWTIME (0x80) is the exit signal's byte in clone().
     {"CLONE_NEW_ANY", 0x7E020000},
     {"O_CREAT", 0100},
@@ -80,8 +86,13 @@ static const struct {
     {"S_IFBLK", 0060000},
     {"PR_SET_MM", 35},
     {"PR_SET_PTRACER", 0x59616d61},
-    {"SECCOMP_SET_MODE_FILTER", 1},
-    {"SECCOMP_FILTER_FLAG_NEW_LISTENER", 8},
+    {"PR_SET_SECCOMP", 22},
+    {"PR_SET_MDWE", 65},
+    {"PR_GET_MDWE", 66},
+    {"PR_SET_VMA", 0x53564d41},
+    {"MADV_MERGEABLE", 12},
+    {"RWF_OTHER", 0xffffffc8}, // not HIPRI, DSYNC, SYNC, APPEND, NOAPPEND
+    {"POSIX_FADV_DONTNEED", 4},
     {"F_SETLEASE", 1024},
     {"TIOCSTI", 0x5412},
     {"TIOCLINUX", 0x541C},
@@ -95,9 +106,9 @@ static const struct {
     {"IN_READING", 0x31}, // IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN
     {"PR_SCHED_CORE", 62},
     {"IOC_TYPE", 0xff00},
-    {"XFS_TYPE", 0x5800},
-    {"EXT_TYPE", 0x6600},
-    {"BTRFS_TYPE", 0x9400},
+    {"TTY_TYPE", 0x5400},
+    {"SIOC_FIRST", 0x8900}, // to 0x893f
+    {"SIOCETHTOOL", 0x8946},
     {"FS_IOC_FSGETXATTR", 0x801C581F},
     {"FS_IOC_GETFLAGS", 0x80086601},
     {"FS_IOC_FIEMAP", 0xC020660B},
@@ -112,8 +123,8 @@ static const struct {
 static const struct {
     const char *name;
     uint32_t value;
-} errnos[] = {
-    {"NOTHING", 0}, {"EPERM", 1}, {"ENOSYS", 38}, {"EOPNOTSUPP", 95}, {"EAFNOSUPPORT", 97}};
+} errnos[] = {{"NOTHING", 0}, {"EPERM", 1},       {"EINVAL", 22},      {"ENOTTY", 25},
+              {"ENOSYS", 38}, {"EOPNOTSUPP", 95}, {"EAFNOSUPPORT", 97}};
 
 // ---- reading --------------------------------------------------------------------------------
 

@@ -75,7 +75,7 @@ static int number(const char *name)
     return -1;
 }
 
-enum { ALLOW = 0, KILL = -1 };
+enum { ALLOW = 0, KILL = -1, NOTHING = -2 };
 
 static int meaning(uint32_t action)
 {
@@ -83,7 +83,7 @@ static int meaning(uint32_t action)
     case SECCOMP_RET_ALLOW:
         return ALLOW;
     case SECCOMP_RET_ERRNO:
-        return (int)(action & SECCOMP_RET_DATA);
+        return action & SECCOMP_RET_DATA ? (int)(action & SECCOMP_RET_DATA) : NOTHING;
     case SECCOMP_RET_KILL_PROCESS:
         return KILL;
     default:
@@ -96,7 +96,7 @@ static int meaning(uint32_t action)
 static int both(enum plan_filter variant, const struct seccomp_data *d)
 {
     int one = meaning(run(&policy_stage1, d)), two = meaning(run(&policy_stage2[variant], d));
-    return one == KILL ? KILL : two ? two : one;
+    return one == KILL ? KILL : two ? two : one; // of equal ones the later
 }
 
 static const struct {
@@ -137,6 +137,13 @@ static const struct {
     {"ioctl", {0, (UINT64_C(0xdead) << 32) | 0x5412}, EPERM, EPERM},
     {"ioctl", {0, 0x541C}, EPERM, EPERM},
     {"ioctl", {0, 0x5423}, EPERM, EPERM},
+    {"ioctl", {0, 0x80045430}, ALLOW, ALLOW}, // TIOCGPTN
+    {"ioctl", {0, 0x8912}, ALLOW, ALLOW},
+    {"ioctl", {0, 0x8940}, ENOTTY, ENOTTY},
+    {"ioctl", {0, 0x89a0}, ENOTTY, ENOTTY},
+    {"ioctl", {0, 0x8983}, ENOTTY, ENOTTY},
+    {"ioctl", {0, 0x80111500}, ENOTTY, ENOTTY},
+    {"ioctl", {0, 0x40049409}, ALLOW, ALLOW},
     {"ioctl", {0, 0x40086602}, EPERM, EPERM},
     {"ioctl", {0, (UINT64_C(1) << 63) | 0x401C5820}, EPERM, EPERM},
     {"fcntl", {0, F_SETLEASE}, EPERM, EPERM},
@@ -149,10 +156,18 @@ static const struct {
     {"prctl", {35}, EPERM, EPERM},
     {"prctl", {0x59616d61}, EPERM, EPERM},
     {"prctl", {15}, ALLOW, ALLOW},
-    {"seccomp", {1, 8}, EPERM, EPERM},
-    {"seccomp", {1, 9}, EPERM, EPERM},
-    {"seccomp", {1, 1}, ALLOW, ALLOW},
-    {"seccomp", {2, 0}, ALLOW, ALLOW},
+    {"prctl", {22, 2}, EINVAL, EINVAL},
+    {"prctl", {67, 1}, EINVAL, EINVAL},
+    {"prctl", {(UINT64_C(1) << 32) | 67, 1}, EINVAL, EINVAL},
+    {"prctl", {1000}, EINVAL, EINVAL},
+    {"prctl", {0x53564d41}, ALLOW, ALLOW},
+    {"seccomp", {1, 0}, ALLOW, ENOSYS},
+    {"madvise", {0, 0, 12}, EINVAL, EINVAL},
+    {"madvise", {0, 0, 4}, ALLOW, ALLOW},
+    {"setsockopt", {3, 17, 100}, EPERM, EPERM},
+    {"setsockopt", {3, 41, 32}, EPERM, EPERM},
+    {"fadvise64", {3, 0, 0, 3}, ALLOW, ALLOW},
+    {"sync", {0}, NOTHING, NOTHING},
     {"setsockopt", {3, 1, 26}, EPERM, EPERM},
     {"setsockopt", {3, 1, 50}, EPERM, EPERM},
     {"setsockopt", {3, 1, 51}, EPERM, EPERM},

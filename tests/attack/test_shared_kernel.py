@@ -1,0 +1,79 @@
+"""Attacks on what every job of a host shares: its kernel's tables, caches, memory and modules."""
+
+from __future__ import annotations
+
+# Before the calls, which are Python too and are asked inside one job.
+CALLS = """
+import ctypes, errno, mmap, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+libc.syscall.restype = ctypes.c_long
+
+
+def call(number, *args):
+    ctypes.set_errno(0)
+    r = libc.syscall(number, *[ctypes.c_void_p(a) if isinstance(a, int) else a for a in args])
+    return errno.errorcode[ctypes.get_errno()] if r == -1 else r
+
+
+PRCTL, IOCTL, SETSOCKOPT, GETSOCKOPT, MADVISE, SECCOMP, PREADV2 = 157, 16, 54, 55, 28, 317, 327
+tcp, udp, udp6 = [socket.socket(*a) for a in ((2, 1), (2, 2), (10, 2))]
+usr = os.open("/usr/bin/env", os.O_RDONLY)
+page = ctypes.create_string_buffer(1 << 16)
+address = ctypes.addressof(page) + 4095 & ~4095
+"""
+
+
+def answers(isle, *calls: str) -> list[str]:
+    r = isle.command(["python3", "-c", CALLS + "".join(f"print(call({c}))\n" for c in calls)])
+    assert r.reason == "ok", (r.result, r.stderr)
+    return r.lines
+
+
+def test_no_page_is_shared_with_the_host(isle):
+    """KSM: a write to a merged page is slow, which tells that somebody else has the same page."""
+    assert answers(isle, "MADVISE, address, 4096, 12", "PRCTL, 67, 1, 0, 0, 0") == ["EINVAL"] * 2
+
+
+def test_no_program_of_a_job_is_compiled_into_the_kernel(isle):
+    """4,096 processes with filters take the whole host's memory for compiled ones: no sandbox starts any more."""
+    assert answers(isle, "SECCOMP, 1, 0, address", "PRCTL, 22, 2, address, 0, 0") == ["ENOSYS", "EINVAL"]
+
+
+def test_an_interface_is_asked_but_no_module_is_loaded(isle):
+    """SIOCGIFBR, SIOCBRADDBR and SIOCGIFVLAN load bridge and 8021q, for whoever asks."""
+    asked = [f"IOCTL, tcp.fileno(), {n}, address" for n in (0x8940, 0x89A0, 0x8982)]
+    assert answers(isle, *asked) == ["ENOTTY"] * 3
+    r = isle.python("import socket\nreturn socket.if_nameindex() and socket.if_nametoindex('lo')")
+    assert r.result["result"] == 1 or "Errno" in r.stderr, (r.result, r.stderr)
+
+
+def test_file_systems_do_not_tell_who_they_are(isle):
+    """FS_IOC_GETFSUUID and FS_IOC_GETFSSYSFSPATH: the host's disk, by number and by device."""
+    assert answers(isle, *(f"IOCTL, usr, {n}, address" for n in (0x80111500, 0x80811501))) == ["ENOTTY"] * 2
+
+
+def test_the_page_cache_of_all_is_neither_probed_nor_emptied(isle):
+    """Flush and probe: which file of the runtime another job has just read."""
+    vector = "(ctypes.c_ulong * 2)(address, 4096)"
+    nowait, uncached = (f"PREADV2, usr, {vector}, 1, 0, 0, {flag}" for flag in (0x8, 0x80))
+    assert answers(isle, nowait, uncached, "221, usr, 0, 0, 4") == ["ENOTSUP"] * 2 + [
+        "0"
+    ]  # EOPNOTSUPP, as Python calls it
+    r = isle.python("import os\nfd = os.open('/usr/bin/env', 0)\nreturn os.preadv(fd, [bytearray(4)], 0)")
+    assert r.result["result"] == 4
+
+
+def test_nobody_syncs_the_host(isle):
+    assert answers(isle, "162", "306, usr") == ["0", "0"]  # and nothing was done: test_policy reads the filter
+
+
+def test_rare_protocols_of_sockets(isle):
+    """Keys of routers, IPsec inside UDP, and a table of flow labels that all hosts' containers share."""
+    asked = [
+        "SETSOCKOPT, tcp.fileno(), 6, 14, address, 216",
+        "SETSOCKOPT, tcp.fileno(), 6, 32, address, 216",
+        "SETSOCKOPT, tcp.fileno(), 6, 38, address, 128",
+        "SETSOCKOPT, udp.fileno(), 17, 100, address, 4",
+        "SETSOCKOPT, udp6.fileno(), 41, 32, address, 32",
+    ]
+    assert answers(isle, *asked) == ["EPERM"] * 5
