@@ -19,7 +19,8 @@ LAYERS: dict[str, set[str]] = {
     "kernel": {"base", "plan"},
     "guest": {"base", "plan", "kernel"},
     "launcher": {"base", "plan", "kernel", "guest"},  # what the shim tells it, the filters' numbers
-    "start": {"base", "plan", "kernel"},
+    "host": {"base", "kernel"},  # what a host is and allows
+    "start": {"base", "plan", "kernel", "host"},
     # towards the user
     "codec": {"base"},
     "io": {"base"},
@@ -28,9 +29,15 @@ LAYERS: dict[str, set[str]] = {
     "workspace": {"base", "plan", "kernel", "codec", "io", "conf", "model"},
     "runtime": {"base", "plan", "codec", "io", "conf", "model"},
     "job": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime"},
-    # guest: which system calls have a name
-    "cli": {"base", "plan", "guest", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job"},
-    "app": {"base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "cli"},
+    # the rows of `isle doctor`, and the self-test of a service
+    "doctor": {"base", "plan", "host", "start", "codec", "io", "conf", "model", "job"},
+    "cli": {
+        *("base", "plan", "guest", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "doctor"),
+    },  # guest: which system calls have a name
+    "app": {
+        *("base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "doctor"),
+        "cli",
+    },
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)

@@ -2,10 +2,12 @@
 // service (start/start.h).
 #include "app/bench_service.h"
 #include "app/places.h"
+#include "app/selftest_service.h"
 #include "app/service.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "conf/conf.h"
+#include "doctor/trial.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +20,8 @@
 static const struct {
     const char *word;
     int (*run)(const struct seat *seat, struct pipeline_config *config);
-} services[] = {{"", service_run}, {BENCH_SERVICE, bench_service_run}};
+} services[] = {
+    {"", service_run}, {BENCH_SERVICE, bench_service_run}, {TRIAL_WORD, selftest_service_run}};
 
 static int run_service(const char *word, const struct seat *seat, struct pipeline_config *config)
 {

@@ -1,0 +1,258 @@
+// `isle doctor`: what this host gives isle, what is missing, what that costs, how to mend it; and a
+// self-test that attacks a real start of isle from inside.
+#include "cli/doctor.h"
+
+#include "base/fd.h"
+#include "cli/front.h"
+#include "cli/verb.h"
+#include "codec/utf8.h"
+#include "doctor/doctor.h"
+#include "model/result.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NOT_ISOLATED = 1, CANCELLED = 130, NAME_WIDTH = 32 };
+
+struct options {
+    bool json, no_self_test, help;
+};
+
+#define AT(field) offsetof(struct options, field)
+static const struct option option_rows[] = {
+    {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line of JSON", NULL},
+    {"--no-self-test", NULL, NULL, OPTION_FLAG, AT(no_self_test),
+     "starts nothing: only looks and tries", NULL},
+    VERB_HELP(struct options, help),
+};
+
+// ---- For people
+
+static const struct {
+    const char *word, *color;
+} looks[DOCTOR_N_STATES] = {
+    [DOCTOR_FINE] = {"ok", "32"},         [DOCTOR_FACT] = {"--", "0"},
+    [DOCTOR_ADVICE] = {"advice", "36"},   [DOCTOR_DEGRADED] = {"degraded", "33"},
+    [DOCTOR_FAILED] = {"FAILED", "1;31"},
+};
+
+static void print_row(const struct doctor_row *r, bool colors)
+{
+    const char *word = looks[r->state].word;
+    int pad = 9 - (int)strlen(word);
+    if (colors) {
+        printf("  \033[%sm%s\033[0m%*s", looks[r->state].color, word, pad, "");
+    } else {
+        printf("  %s%*s", word, pad, "");
+    }
+    printf("%-*s  %s\n", NAME_WIDTH, r->name, r->found);
+    if (r->cost[0]) {
+        printf("%11scost: %s\n", "", r->cost);
+    }
+    if (r->fix[0]) {
+        printf("%11sfix:  %s\n", "", r->fix);
+    }
+}
+
+static void print_conclusion(const struct doctor *d)
+{
+    size_t n[DOCTOR_N_STATES] = {};
+    for (size_t i = 0; i < d->n; i++) {
+        n[d->rows[i].state]++;
+    }
+    const char *text = n[DOCTOR_FAILED] ? "jobs cannot be isolated here"
+                       : n[DOCTOR_DEGRADED]
+                           ? "jobs are isolated; this host gives less than all of it"
+                           : "jobs are isolated";
+    printf("\n%s: %zu failed, %zu degraded, %zu with advice%s\n", text, n[DOCTOR_FAILED],
+           n[DOCTOR_DEGRADED], n[DOCTOR_ADVICE],
+           d->trial ? "" : "; not proven: the self-test was left out");
+}
+
+static void print_table(const struct doctor *d)
+{
+    bool colors = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
+    const char *group = "";
+    for (size_t i = 0; i < d->n; i++) {
+        if (strcmp(d->rows[i].group, group) != 0) {
+            group = d->rows[i].group;
+            printf("%s%s\n", i ? "\n" : "", group);
+        }
+        print_row(&d->rows[i], colors);
+    }
+    print_conclusion(d);
+}
+
+// ---- For programs
+
+static void put_text(struct buf *b, const char *key, const char *text)
+{
+    buf_printf(b, ",\"%s\":", key);
+    if (text[0]) {
+        utf8_json_string(b, text, strlen(text));
+    } else {
+        buf_puts(b, "null");
+    }
+}
+
+static void put_rows(struct buf *b, const struct doctor *d)
+{
+    buf_puts(b, ",\"checks\":[");
+    for (size_t i = 0; i < d->n; i++) {
+        const struct doctor_row *r = &d->rows[i];
+        buf_printf(b, "%s{\"group\":\"%s\",\"name\":\"%s\",\"state\":\"%s\"", i ? "," : "",
+                   r->group, r->name, doctor_state_names[r->state]);
+        put_text(b, "found", r->found);
+        put_text(b, "cost", r->cost);
+        put_text(b, "fix", r->fix);
+        buf_putc(b, '}');
+    }
+    buf_putc(b, ']');
+}
+
+static void put_downgrades(struct buf *b, const struct trial *t)
+{
+    const char *separator = "";
+    buf_puts(b, ",\"downgrades\":[");
+    for (size_t i = 0; i < n_downgrades; i++) {
+        if (t->seat.downgrades & downgrades[i].bit) {
+            buf_printf(b, "%s\"%s\"", separator, downgrades[i].name);
+            separator = ",";
+        }
+    }
+    buf_putc(b, ']');
+}
+
+static void put_trial(struct buf *b, const struct trial *t)
+{
+    static const char *const rungs[] = {"auto", "parent", "self", "none"};
+    if (!t) {
+        buf_puts(b, ",\"downgrades\":null,\"self_test\":null");
+        return;
+    }
+    put_downgrades(b, t);
+    buf_printf(b, ",\"self_test\":{\"started\":%s,\"milliseconds\":%llu,\"rung\":",
+               t->started ? "true" : "false", (unsigned long long)t->total_ms);
+    buf_printf(b, t->started && t->seat.rung < ARRAY_LEN(rungs) ? "\"%s\"" : "null",
+               rungs[t->seat.rung % ARRAY_LEN(rungs)]);
+    buf_puts(b, ",\"jobs\":[");
+    for (size_t i = 0; t->started && i < SELFTEST_N; i++) {
+        const struct selftest_item *item = &t->items[i];
+        buf_printf(b, "%s{\"name\":\"%s\",\"attack\":%s,\"verdict\":\"%s\"", i ? "," : "",
+                   item->name, item->is_attack ? "true" : "false",
+                   selftest_verdict_names[item->verdict]);
+        put_text(b, "detail", item->detail);
+        buf_putc(b, '}');
+    }
+    buf_puts(b, "]}");
+}
+
+static int print_json(const struct doctor *d)
+{
+    AUTO_BUF struct buf b = BUF_INIT(1 << 20);
+    enum doctor_state worst = doctor_worst(d);
+    buf_printf(&b, "{\"isolated\":%s,\"level\":\"%s\"", worst == DOCTOR_FAILED ? "false" : "true",
+               worst == DOCTOR_FAILED     ? "none"
+               : worst == DOCTOR_DEGRADED ? "degraded"
+                                          : "full");
+    put_text(&b, "user_namespaces", refusal_names[d->own.cause]);
+    put_trial(&b, d->trial);
+    put_rows(&b, d);
+    buf_putc(&b, '}');
+    if (b.error) {
+        return verb_complain("doctor", "%s", strerror(-b.error));
+    }
+    puts(buf_text(&b));
+    return 0;
+}
+
+// ---- The verb
+
+static int try_start(const struct front_settings *settings, const struct cli_places *places,
+                     struct trial *ret)
+{
+    struct start_config config = front_start_config(settings, places);
+    char **environment = conf_environment(&settings->conf);
+    sigset_t before;
+    if (!environment) {
+        return -ENOMEM;
+    }
+    AUTO_CLOSE int signals = front_hold_signals(&before);
+    int e = trial_run(&config, environment, signals, ret);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    conf_environment_free(environment);
+    return e;
+}
+
+static int doctor_run(int argc, char **argv, const struct cli_places *places)
+{
+    (void)argc;
+    static struct doctor d;
+    struct options o = {};
+    struct option_rest rest = {};
+    struct front_settings settings;
+    struct front_error why;
+    struct trial trial;
+    int status;
+    if (!verb_begin(&verb_doctor, argv, &o, &rest, &status)) {
+        return status;
+    }
+    if (rest.n_operands || rest.command) {
+        return verb_complain("doctor", "%.60s: it takes no operand; see isle doctor --help",
+                             rest.n_operands ? rest.operands[0] : "--");
+    }
+    if (front_settings_load(&settings, &why)) {
+        return verb_complain("doctor", "%s", why.text);
+    }
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    d = (struct doctor){.root = root,
+                        .conf = &settings.conf,
+                        .libexec_dir = places->libexec_dir,
+                        .guest_dir = places->guest_dir};
+    if (!o.no_self_test && places->found) {
+        int e = try_start(&settings, places, &trial);
+        if (e) {
+            return e == -EINTR ? CANCELLED : verb_complain("doctor", "%s", strerror(-e));
+        }
+        d.trial = &trial;
+    }
+    doctor_examine(&d);
+    if (o.json) {
+        status = print_json(&d);
+    } else {
+        print_table(&d);
+        status = 0;
+    }
+    int output = verb_end_output("doctor");
+    status = status ? status : output;
+    return status ? status : doctor_worst(&d) == DOCTOR_FAILED ? NOT_ISOLATED : 0;
+}
+
+static const struct verb_form forms[] = {{"[OPTIONS]", NULL}, {NULL, NULL}};
+static const struct verb_status statuses[] = {
+    {"0", "jobs are isolated; what this host lacks is listed"},
+    {"1", "jobs cannot be isolated, or an attack of the self-test got through"},
+    {"125", "bad options or settings"},
+    {"130", "interrupted"},
+    {NULL, NULL}};
+static const char *const examples[] = {"isle doctor",
+                                       "isle doctor --json | jq '.checks[] | "
+                                       "select(.state != \"fine\")'",
+                                       NULL};
+
+const struct verb verb_doctor = {
+    .name = "doctor",
+    .summary = "what this host gives isle: found, missing, what that costs, how to mend it",
+    .about = "Looks at this host and attacks a real start of isle from inside.",
+    .forms = forms,
+    .notes = "Each row: what was found; where something is missing, what that costs and the fix.\n"
+             "The self-test starts isle as a job would and runs ten attacks as real jobs; what\n"
+             "they reached is looked for from outside as well.",
+    .options = option_rows,
+    .n_options = ARRAY_LEN(option_rows),
+    .operands = "",
+    .statuses = statuses,
+    .examples = examples,
+    .run = doctor_run,
+};

@@ -1,0 +1,197 @@
+// Rows of isle's own programs, the runtime root, Bubblewrap, and of room: disk, memory, processes.
+#include "doctor/doctor.h"
+
+#include "base/fd.h"
+#include "doctor/bubblewrap.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+#define MB (UINT64_C(1) << 20)
+
+static struct doctor_row *add_bad(struct doctor *d, const char *name, enum doctor_state state,
+                                  const char *cost, const char *fix)
+{
+    struct doctor_row *r = doctor_add(d, "programs", name);
+    r->state = state;
+    DOCTOR_COST(r, "%s", cost);
+    DOCTOR_FIX(r, "%s", fix);
+    return r;
+}
+
+static void see_program(struct doctor *d, const char *name)
+{
+    char path[4200];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", d->libexec_dir, name);
+    if (stat(path, &st)) {
+        struct doctor_row *r =
+            add_bad(d, name, DOCTOR_FAILED, "no job runs",
+                    "install isle as a whole (./bootstrap install, or set ISLE_LIBEXEC)");
+        DOCTOR_FOUND(r, "%.180s: %s", path, strerror(errno));
+        return;
+    }
+    // inner root, nobody special to the host, executes them
+    bool good = S_ISREG(st.st_mode) && (st.st_mode & 0555) == 0555 && !(st.st_mode & 022);
+    struct doctor_row *r =
+        good ? doctor_add(d, "programs", name)
+             : add_bad(d, name, (st.st_mode & 0555) == 0555 ? DOCTOR_ADVICE : DOCTOR_FAILED,
+                       (st.st_mode & 0555) == 0555 ? "others than its owner may change it"
+                                                   : "no job runs: ids that own nothing execute it",
+                       "chmod 755, and chown root where root starts isle");
+    DOCTOR_FOUND(r, "%.180s, mode %04o, of uid %u", path, st.st_mode & 07777U, st.st_uid);
+}
+
+// ---- the runtime root -------------------------------------------------------------------------
+
+static void see_runtime(struct doctor *d)
+{
+    const char *root = d->conf->text[SETTING_RUNTIME_ROOT];
+    char build[64];
+    AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0) {
+        struct doctor_row *r =
+            add_bad(d, "runtime root", DOCTOR_FAILED, "no job runs",
+                    "./bootstrap makes it; one elsewhere is named by SANDBOX_RUNTIME_ROOT");
+        DOCTOR_FOUND(r, "%.180s: %s", root, strerror(errno));
+        return;
+    }
+    fd_read_at(dir, "usr/share/isle/build-id", build, sizeof build);
+    build[strcspn(build, "\n")] = '\0';
+    static const char *const interpreters[] = {"usr/bin/python3.13", "usr/bin/node",
+                                               "usr/bin/bash"};
+    char missing[128] = "";
+    for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
+        if (faccessat(dir, interpreters[i], X_OK, 0)) {
+            size_t n = strlen(missing);
+            snprintf(missing + n, sizeof missing - n, " %s", interpreters[i]);
+        }
+    }
+    struct doctor_row *r = missing[0]
+                               ? add_bad(d, "runtime root", DOCTOR_DEGRADED,
+                                         "jobs of that language fail", "make it anew: ./bootstrap")
+                               : doctor_add(d, "programs", "runtime root");
+    DOCTOR_FOUND(r, "%.100s, build %s%s%s", root, build[0] ? build : "not known",
+                 missing[0] ? ", without" : "", missing);
+}
+
+// ---- Bubblewrap -------------------------------------------------------------------------------
+
+static void see_bubblewrap(struct doctor *d)
+{
+    struct bubblewrap b;
+    if (bubblewrap_find(d->conf->text[SETTING_FILESYSTEM_ISOLATION_BINARY],
+                        d->conf->text[SETTING_RUNTIME_ROOT], &b)) {
+        struct doctor_row *r = doctor_add(d, "programs", "bubblewrap");
+        r->state = DOCTOR_FACT;
+        DOCTOR_FOUND(r, "not there; only --launcher bwrap needs it");
+        return;
+    }
+    const char *holes = bubblewrap_holes(&b);
+    struct doctor_row *r =
+        holes ? add_bad(d, "bubblewrap", DOCTOR_ADVICE, holes,
+                        "bubblewrap 0.12.0 or newer, not set-uid; isle's own launcher needs none")
+              : doctor_add(d, "programs", "bubblewrap");
+    DOCTOR_FOUND(r, "%.120s, version %s%s", b.path, b.version[0] ? b.version : "not known",
+                 b.setuid ? ", set-uid" : "");
+}
+
+// ---- room -------------------------------------------------------------------------------------
+
+// The path, or the nearest folder above it that exists.
+static int stat_above(const char *path, struct statvfs *ret)
+{
+    char at[4096];
+    snprintf(at, sizeof at, "%s", path);
+    while (statvfs(at, ret)) {
+        char *slash = strrchr(at, '/');
+        if (!slash || errno != ENOENT) {
+            return -errno;
+        }
+        slash[slash == at] = '\0';
+    }
+    return 0;
+}
+
+static void see_disk(struct doctor *d)
+{
+    const char *path = d->conf->text[SETTING_WORKSPACE_ROOT];
+    struct statvfs s;
+    struct doctor_row *r = doctor_add(d, "room", "data folder");
+    if (stat_above(path, &s)) {
+        r->state = DOCTOR_FAILED;
+        DOCTOR_FOUND(r, "%.180s: %s", path, strerror(errno));
+        DOCTOR_COST(r, "no job runs");
+        DOCTOR_FIX(r, "make it, or set SANDBOX_WORKSPACE_ROOT");
+        return;
+    }
+    uint64_t free_mb = s.f_bavail * s.f_frsize / MB;
+    DOCTOR_FOUND(r, "%.120s%s, %llu MB and %llu inodes free", path,
+                 access(path, F_OK) ? " (made at the first job)" : "", (unsigned long long)free_mb,
+                 (unsigned long long)s.f_favail);
+    if (free_mb < 1024) {
+        r->state = DOCTOR_ADVICE;
+        DOCTOR_COST(r, "jobs with a large disk_mb end when the disk is nearly full");
+        DOCTOR_FIX(r, "free some, or set SANDBOX_WORKSPACE_ROOT to a larger disk");
+    }
+}
+
+static void see_accounting(struct doctor *d)
+{
+    struct doctor_row *r = doctor_add(d, "room", "disk limits");
+    r->state = DOCTOR_FACT;
+    DOCTOR_FOUND(r,
+                 "up to %lld MB a workspace is a tmpfs, bounded by the kernel; above that its "
+                 "folder is measured every 20 ms, and isle uses no quota of the file system",
+                 (long long)d->conf->number[SETTING_TMPFS_WORKSPACE_MB]);
+}
+
+static void see_memory(struct doctor *d)
+{
+    char text[4096];
+    unsigned long long total = 0, available = 0;
+    struct doctor_row *r = doctor_add(d, "room", "memory");
+    fd_read_at(d->root, "proc/meminfo", text, sizeof text);
+    const char *t = strstr(text, "MemTotal:"), *a = strstr(text, "MemAvailable:");
+    if (!t || !a || sscanf(t, "MemTotal: %llu", &total) != 1 ||
+        sscanf(a, "MemAvailable: %llu", &available) != 1) {
+        r->state = DOCTOR_FACT;
+        DOCTOR_FOUND(r, "not known");
+        return;
+    }
+    DOCTOR_FOUND(r, "%llu MB, %llu MB available", total / 1024, available / 1024);
+    if (available / 1024 < 512) {
+        r->state = DOCTOR_ADVICE;
+        DOCTOR_COST(r, "a job may take 512 MB (the default of --memory)");
+        DOCTOR_FIX(r, "more memory, or SANDBOX_INSTANCE_MEMORY_MB to bound all jobs together");
+    }
+}
+
+static void see_processes(struct doctor *d)
+{
+    int64_t pids = host_number(d->root, "proc/sys/kernel/pid_max");
+    int64_t threads = host_number(d->root, "proc/sys/kernel/threads-max");
+    struct doctor_row *r = doctor_add(d, "room", "processes");
+    int64_t most = pids < threads || threads == HOST_NO_VALUE ? pids : threads;
+    DOCTOR_FOUND(r, "the host can have %lld", (long long)most);
+    if (most < 4096) {
+        r->state = DOCTOR_ADVICE;
+        DOCTOR_COST(r, "a few jobs with many processes use them up");
+        DOCTOR_FIX(r, "sysctl -w kernel.pid_max=65536, and kernel.threads-max likewise");
+    }
+}
+
+void doctor_programs(struct doctor *d)
+{
+    see_program(d, "isle-launcher");
+    see_program(d, "isle-shim");
+    see_runtime(d);
+    see_bubblewrap(d);
+    see_disk(d);
+    see_accounting(d);
+    see_memory(d);
+    see_processes(d);
+}

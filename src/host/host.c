@@ -1,0 +1,323 @@
+#include "host/host.h"
+
+#include "base/fd.h"
+
+#include <ctype.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+const char *const host_cgroups_names[] = {"none", "v1", "v2", "hybrid"};
+
+int64_t host_number(int root, const char *path)
+{
+    char text[64], *end;
+    if (fd_read_at(root, path, text, sizeof text) <= 0) {
+        return HOST_NO_VALUE;
+    }
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    return end == text || errno ? HOST_NO_VALUE : n;
+}
+
+bool host_lists(const char *list, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *p = list; len && (p = strstr(p, word)); p += len) {
+        if ((p == list || p[-1] == ',') && (p[len] == ',' || p[len] == '\0')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool exists(int root, const char *path)
+{
+    return faccessat(root, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// The first line of a file, without its end; "" when it cannot be read.
+static void read_line(int root, const char *path, char *ret, size_t size)
+{
+    fd_read_at(root, path, ret, size);
+    ret[strcspn(ret, "\n")] = '\0';
+}
+
+static FILE *open_text(int root, const char *path)
+{
+    AUTO_CLOSE int fd = openat(root, path, O_RDONLY | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (f) {
+        fd_take(&fd);
+    }
+    return f;
+}
+
+// ---- the system -------------------------------------------------------------------------------
+
+static void read_system(int root, struct host *h)
+{
+    struct utsname u;
+    unsigned major = 0, minor = 0;
+    read_line(root, "proc/sys/kernel/osrelease", h->kernel, sizeof h->kernel);
+    if (sscanf(h->kernel, "%u.%u", &major, &minor) == 2) {
+        h->version = host_version(major, minor);
+    }
+    read_line(root, "proc/sys/kernel/arch", h->machine, sizeof h->machine); // from Linux 6.1 on
+    if (!h->machine[0] && uname(&u) == 0) {
+        snprintf(h->machine, sizeof h->machine, "%.64s", u.machine);
+    }
+    read_line(root, "sys/kernel/security/lsm", h->lsm, sizeof h->lsm);
+    h->wsl = strcasestr(h->kernel, "microsoft") != NULL;
+}
+
+static void read_distribution(int root, struct host *h)
+{
+    static const char key[] = "PRETTY_NAME=";
+    char text[2048];
+    if (fd_read_at(root, "etc/os-release", text, sizeof text) <= 0 &&
+        fd_read_at(root, "usr/lib/os-release", text, sizeof text) <= 0) {
+        return;
+    }
+    const char *p = text;
+    while (p && strncmp(p, key, sizeof key - 1) != 0) {
+        p = strchr(p, '\n');
+        p = p ? p + 1 : NULL;
+    }
+    if (p) {
+        p += sizeof key - 1;
+        p += *p == '"' || *p == '\'';
+        snprintf(h->distribution, sizeof h->distribution, "%.*s", (int)strcspn(p, "\"'\n"), p);
+    }
+}
+
+// The initial namespaces of a kernel have fixed numbers (include/uapi/linux/nsfs.h,
+// proc_ns.h): whoever is in that of pids and that of host names is in no container, whatever files
+// lie about.
+static bool in_initial_namespaces(int root)
+{
+    static const struct {
+        const char *path, *name;
+    } initial[] = {{"proc/self/ns/pid", "pid:[4026531836]"},
+                   {"proc/self/ns/uts", "uts:[4026531838]"}};
+    for (size_t i = 0; i < ARRAY_LEN(initial); i++) {
+        char name[64];
+        ssize_t n = readlinkat(root, initial[i].path, name, sizeof name - 1);
+        name[n > 0 ? n : 0] = '\0';
+        if (strcmp(name, initial[i].name) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// The variable that container managers give pid 1 ("container=podman"), and the files they leave.
+static void read_place(int root, struct host *h)
+{
+    static const struct {
+        const char *path, *name;
+    } marks[] = {{".dockerenv", "docker"}, {"run/.containerenv", "podman"}};
+    char environment[4096], kind[24] = "";
+    ssize_t n = fd_read_at(root, "proc/1/environ", environment, sizeof environment);
+    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(environment + at) + 1) {
+        if (strncmp(environment + at, "container=", 10) == 0) {
+            snprintf(kind, sizeof kind, "%.23s", environment + at + 10);
+        }
+    }
+    read_line(root, "run/systemd/container", h->container, sizeof h->container);
+    for (size_t i = 0; i < ARRAY_LEN(marks) && !h->container[0]; i++) {
+        if (exists(root, marks[i].path)) {
+            snprintf(h->container, sizeof h->container, "%s", marks[i].name);
+        }
+    }
+    if (kind[0] && !h->container[0]) {
+        memcpy(h->container, kind, sizeof kind);
+    }
+    bool pod =
+        exists(root, "run/secrets/kubernetes.io") || exists(root, "var/run/secrets/kubernetes.io");
+    if (pod && !h->container[0]) {
+        snprintf(h->container, sizeof h->container, "kubernetes");
+    }
+    for (char *p = h->container; *p; p++) {
+        *p = isalnum((unsigned char)*p) || *p == '-' ? *p : '?';
+    }
+    if (in_initial_namespaces(root)) {
+        h->container[0] = '\0';
+    }
+    h->place = !h->container[0] ? HOST_MACHINE
+               : pod            ? HOST_POD
+               : h->wsl         ? HOST_MACHINE
+                                : HOST_CONTAINER;
+}
+
+// ---- this process -----------------------------------------------------------------------------
+
+static void read_status(int root, struct host *h)
+{
+    FILE *f = open_text(root, "proc/self/status");
+    char line[256];
+    unsigned long long number;
+    unsigned uid;
+    h->has_proc = f != NULL;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "Uid: %*u %u", &uid) == 1) {
+            h->uid = uid;
+        } else if (sscanf(line, "CapEff: %llx", &number) == 1) {
+            h->capabilities = number;
+        } else if (sscanf(line, "NoNewPrivs: %llu", &number) == 1) {
+            h->no_new_privs = number != 0;
+        } else if (sscanf(line, "Seccomp: %llu", &number) == 1) {
+            h->filtered = number == 2;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
+static void read_ids(int root, struct host *h)
+{
+    FILE *f = open_text(root, "proc/self/uid_map");
+    unsigned long inner, outer, count;
+    while (f && fscanf(f, "%lu %lu %lu", &inner, &outer, &count) == 3) {
+        h->mapped_ids += count;
+        h->initial_ids |= inner == 0 && outer == 0 && count == UINT32_MAX;
+    }
+    if (f) {
+        fclose(f);
+    }
+}
+
+// ---- mounts -----------------------------------------------------------------------------------
+
+static void add_controllers(struct host *h, const char *list, const char *separators)
+{
+    static const char *const known[] = {"memory", "pids", "cpu", "cpuacct", "io", "blkio"};
+    char copy[512], *save = NULL;
+    snprintf(copy, sizeof copy, "%s", list);
+    for (char *w = strtok_r(copy, separators, &save); w; w = strtok_r(NULL, separators, &save)) {
+        for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+            if (strcmp(w, known[i]) == 0 && !host_lists(h->controllers, w)) {
+                size_t n = strlen(h->controllers);
+                snprintf(h->controllers + n, sizeof h->controllers - n, "%s%s", n ? "," : "", w);
+            }
+        }
+    }
+}
+
+struct cgroup_mounts {
+    bool v1, v2;
+};
+
+static void see_cgroup(int root, struct host *h, const char *point, const char *type,
+                       const char *super, bool writable, struct cgroup_mounts *m)
+{
+    char path[1100], text[512];
+    if (strcmp(type, "cgroup2") == 0) {
+        m->v2 = true;
+        snprintf(path, sizeof path, "%s/cgroup.controllers", point + 1);
+        if (fd_read_at(root, path, text, sizeof text) > 0) {
+            add_controllers(h, text, " \n");
+            add_controllers(h, "cpuacct", ","); // every v2 group counts its CPU time
+        }
+    } else {
+        m->v1 |= strstr(super, "name=") == NULL; // a named one has no controller
+        add_controllers(h, super, ",");
+    }
+    h->cgroups_writable |= writable;
+}
+
+// A line of proc_pid_mountinfo(5).
+static void see_mount(int root, struct host *h, char *line, bool *has_root, struct cgroup_mounts *m)
+{
+    char point[1024], options[256], type[32], super[512] = "";
+    char *tail = strstr(line, " - ");
+    if (!tail) {
+        return;
+    }
+    *tail = '\0';
+    if (sscanf(line, "%*s %*s %*s %*s %1023s %255s", point, options) != 2 ||
+        sscanf(tail + 3, "%31s %*s %511s", type, super) < 1) {
+        return;
+    }
+    bool read_only = host_lists(options, "ro");
+    *has_root |= strcmp(point, "/") == 0;
+    if (strcmp(point, "/proc") == 0) {
+        h->proc_sys_read_only |= read_only;
+    } else if (strncmp(point, "/proc/", 6) == 0) {
+        // binfmt_misc is a file system that belongs there, as does nfsd's
+        h->proc_masked |= strncmp(point, "/proc/sys/fs/binfmt_misc", 24) != 0 &&
+                          strncmp(point, "/proc/fs/", 9) != 0;
+        h->proc_sys_read_only |= strcmp(point, "/proc/sys") == 0 && read_only;
+    }
+    if (strcmp(type, "cgroup") == 0 || strcmp(type, "cgroup2") == 0) {
+        see_cgroup(root, h, point, type, super, !read_only && !host_lists(super, "ro"), m);
+    }
+}
+
+static void read_mounts(int root, struct host *h)
+{
+    FILE *f = open_text(root, "proc/self/mountinfo");
+    AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    bool has_root = false, any = false;
+    struct cgroup_mounts m = {};
+    while (f && getline(&line, &size, f) >= 0) {
+        any = true;
+        see_mount(root, h, line, &has_root, &m);
+    }
+    if (f) {
+        fclose(f);
+    }
+    h->chrooted = any && !has_root; // the root of a chroot is a plain folder of some mount
+    h->cgroups = m.v1 && m.v2 ? HOST_CGROUPS_HYBRID
+                 : m.v2       ? HOST_CGROUPS_V2
+                 : m.v1       ? HOST_CGROUPS_V1
+                              : HOST_CGROUPS_NONE;
+}
+
+// ---- all --------------------------------------------------------------------------------------
+
+void host_read(int root, struct host *ret)
+{
+    *ret = (struct host){.uid = UINT32_MAX};
+    read_system(root, ret);
+    read_distribution(root, ret);
+    read_place(root, ret);
+    read_status(root, ret);
+    read_ids(root, ret);
+    read_mounts(root, ret);
+    ret->has_user_namespaces = exists(root, "proc/self/ns/user");
+    ret->userns_clone = host_number(root, "proc/sys/kernel/unprivileged_userns_clone");
+    ret->userns_apparmor =
+        host_number(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns");
+    ret->userns_max = host_number(root, "proc/sys/user/max_user_namespaces");
+}
+
+bool host_range(int root, const char *file, const char *user, uint32_t uid, uint32_t count,
+                uint32_t *ret_first, uint32_t *ret_count)
+{
+    char path[32], line[256], name[128], number[16];
+    uint64_t best = 0, best_first = 0;
+    snprintf(path, sizeof path, "etc/%.20s", file);
+    snprintf(number, sizeof number, "%u", uid);
+    FILE *f = open_text(root, path);
+    while (f && fgets(line, sizeof line, f)) {
+        unsigned long first, n;
+        if (sscanf(line, "%127[^:]:%lu:%lu", name, &first, &n) == 3 &&
+            (strcmp(name, user) == 0 || strcmp(name, number) == 0) && n > best) {
+            best = n;
+            best_first = first;
+        }
+    }
+    if (f) {
+        fclose(f);
+    }
+    if (best < count || best == 0 || best_first + best > UINT32_MAX) {
+        return false;
+    }
+    *ret_first = (uint32_t)best_first;
+    *ret_count = (uint32_t)best;
+    return true;
+}

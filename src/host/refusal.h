@@ -1,0 +1,48 @@
+// refusal.h: what refuses user namespaces on a host, and what to do about it. Pure: from the host's
+// files and from what was tried.
+#ifndef ISLE_HOST_REFUSAL_H
+#define ISLE_HOST_REFUSAL_H
+
+#include "host/host.h"
+#include "host/tries.h"
+
+enum refusal_cause {
+    REFUSAL_NONE,       // they work
+    REFUSAL_NO_PROC,    // /proc is not mounted: nothing can be told
+    REFUSAL_KERNEL,     // built without CONFIG_USER_NS
+    REFUSAL_MAXIMUM,    // user.max_user_namespaces is 0, or that many are in use
+    REFUSAL_CLONE,      // kernel.unprivileged_userns_clone is 0
+    REFUSAL_APPARMOR,   // kernel.apparmor_restrict_unprivileged_userns is 1
+    REFUSAL_SECCOMP,    // a container's filter
+    REFUSAL_CAPABILITY, // a container's root without CAP_SYS_ADMIN
+    REFUSAL_CHROOT,     // the kernel gives none to a process in a chroot
+    REFUSAL_DEPTH,      // 32 of them are nested already
+    REFUSAL_MODULE,     // another security module
+    REFUSAL_UNKNOWN,
+    REFUSAL_COUNT,
+};
+extern const char *const refusal_names[REFUSAL_COUNT]; // "none", "no_proc", "kernel"...
+
+struct refusal {
+    enum refusal_cause cause;
+    char what[200];       // "kernel.unprivileged_userns_clone is 0"
+    char fix[200];        // one line; what works until the next boot, where that is a setting
+    char persistent[200]; // the same for good; "" where fix is for good already
+    char instead[200];    // another way: the AppArmor profile; "" where there is none
+    bool of_node;         // the setting belongs to the machine around this container
+};
+
+void refusal_judge(const struct host *h, const struct tries_userns *t, struct refusal *ret);
+
+// One line for an error: what refuses, the fix, "isle doctor". Returns `text`.
+const char *refusal_line(const struct refusal *r, char *text, size_t size);
+
+// Reads the host, tries, and says it, in one: for whoever was refused one (by unshare(2), or by
+// Bubblewrap's "No permissions to create new namespace"). When they work by now, it says so.
+// Returns `text`.
+const char *refusal_explain(char *text, size_t size);
+
+// Does a line of Bubblewrap's stderr mean that user namespaces are refused?
+bool refusal_is_bubblewraps(const char *line);
+
+#endif

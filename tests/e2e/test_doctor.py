@@ -1,0 +1,150 @@
+"""`isle doctor`: what it finds, what it says of it, and that its attacks would find an open door."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+
+import harness
+import pytest
+
+pytestmark = pytest.mark.usefixtures("host")
+
+ATTACKS = ["files", "writes", "identity", "processes", "network", "mounts", "kernel", "devices", "leftovers", "memory"]
+PROGRAMS = harness.ROOT / "src/doctor/attacks"
+REFUSE_ALL = {"ISLE_TEST_REFUSE_RUNGS": "6"}
+
+
+def call(isle, *options: str, env: dict[str, str] | None = None, prefix=()) -> tuple[int, bytes, bytes]:
+    p = isle.start("doctor", *options, env=env, prefix=prefix)
+    out, err = p.communicate(timeout=60 * harness.SLOW)
+    return p.returncode, out, err
+
+
+def doctor(isle, *options: str, env: dict[str, str] | None = None, prefix=()) -> tuple[int, dict]:
+    status, out, err = call(isle, "--json", *options, env=env, prefix=prefix)
+    assert out.count(b"\n") == 1, (out, err)
+    return status, harness.strict_json(out)
+
+
+def row(report: dict, name: str) -> dict:
+    return next(c for c in report["checks"] if c["name"] == name)
+
+
+def test_doctor_on_this_host(isle):
+    status, report = doctor(isle)
+    assert status == 0 and report["isolated"] is True, report
+    jobs = report["self_test"]["jobs"]
+    assert [j["name"] for j in jobs if j["attack"]] == ATTACKS
+    assert {j["verdict"] for j in jobs} == {"held"}, jobs
+    # under a second on an idle machine of two cores; this bound is for a busy one
+    assert report["self_test"]["milliseconds"] < 15000 * harness.SLOW
+    assert row(report, "python")["found"] == "Python 3.13.5"
+    for check in report["checks"]:
+        assert list(check) == ["group", "name", "state", "found", "cost", "fix"]
+        assert check["found"], check
+        lacking = check["state"] in ("advice", "degraded", "failed")
+        assert (check["cost"] is not None) is lacking and (check["fix"] is not None) is lacking, check
+
+
+def test_doctor_for_people(isle):
+    status, out, err = call(isle, "--no-self-test")
+    assert status == 0 and err == b"" and b"\033" not in out and b"self-test was left out" in out
+    groups = [line for line in out.decode().splitlines() if line and line[0] != " "]
+    assert groups[:3] == ["system", "rights", "namespaces"]
+
+
+def test_doctor_leaves_nothing_planted(isle):
+    doctor(isle)
+    assert not list(pathlib.Path("/tmp").glob("isle-" + "[0-9a-f]" * 32))
+    assert not re.search("@isle-[0-9a-f]{32}", pathlib.Path("/proc/net/unix").read_text())
+
+
+@pytest.mark.parametrize("words", [["--nonsense"], ["now"], ["--json=1"]])
+def test_doctor_bad_words(isle, words):
+    status, out, err = call(isle, *words)
+    assert status == 125 and out == b"" and err.startswith(b"isle doctor: "), err
+
+
+def test_doctor_lists_downgrades_with_their_fix(isle):
+    status, report = doctor(isle, env=REFUSE_ALL)
+    assert status == 0 and report["level"] == "degraded"
+    assert report["downgrades"] == ["no_user_namespace"] and report["self_test"]["rung"] == "none"
+    r = row(report, "no_user_namespace")
+    assert r["state"] == "degraded" and "user namespace" in r["cost"] and r["fix"]
+
+
+def test_doctor_without_isolation(isle):
+    """No job can run: 1, and the row that says why."""
+    for env, name in (
+        ({"SANDBOX_RUNTIME_ROOT": "/nowhere"}, "runtime root"),
+        (REFUSE_ALL | {"SANDBOX_REQUIRE_USER_NAMESPACE": "true"}, "start"),
+    ):
+        status, report = doctor(isle, env=env)
+        assert status == 1 and report["isolated"] is False and report["level"] == "none", report
+        assert row(report, name)["state"] == "failed"
+        assert report["self_test"]["started"] is False
+
+
+# ---- The attacks are worth something: without a sandbox each finds what it looks for
+
+OUTSIDE = """
+import sys, json
+def attack(params):
+{body}
+print(json.dumps(attack(json.loads(sys.argv[1]))))
+"""
+
+
+@pytest.mark.parametrize("name", [a for a in ATTACKS if a != "memory"])
+def test_doctor_attacks_find_an_open_door(name, tmp_path):
+    body = "\n".join("    " + line for line in (PROGRAMS / f"{name}.py").read_text().splitlines())
+    (tmp_path / "secret").write_text("x")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        params = {
+            "secret_path": str(tmp_path / "secret"),
+            "secret": "open-door",
+            "marker": f"isle-open-door-{os.getpid()}",
+            "workspace": str(tmp_path),
+            "port": listener.getsockname()[1],
+            "hostname": os.uname().nodename,
+        }
+        # mounts of its own, so that what it mounts is gone with it
+        r = subprocess.run(
+            ["unshare", "-m", "-p", "-f", sys.executable, "-c", OUTSIDE.format(body=body), json.dumps(params)],
+            capture_output=True,
+            timeout=60 * harness.SLOW,
+            env={"PATH": "/usr/bin:/bin", "X": "open-door"},
+            check=False,
+        )
+    for folder in ("/", "/usr", "/usr/bin", "/etc", "/dev"):
+        pathlib.Path(folder, params["marker"]).unlink(missing_ok=True)
+    assert r.returncode == 0, r.stderr
+    found = json.loads(r.stdout)
+    assert found and all(type(f) is str for f in found)
+
+
+# ---- Who refuses user namespaces
+
+INNER_ROOT = ["unshare", "--user", "--map-root-user", "--mount"]
+
+
+def inside(script: str) -> list[str]:
+    """A prefix: root of a user namespace of its own, whose settings `script` changes first."""
+    return [*INNER_ROOT, "sh", "-c", f'{script}; exec "$@"', "sh"]
+
+
+def test_KER_01_doctor_says_what_refuses(isle):
+    """The limit is set in a user namespace made for it: the host's own is everybody's."""
+    prefix = inside("echo 0 > /proc/sys/user/max_user_namespaces")
+    status, report = doctor(isle, "--no-self-test", prefix=prefix)
+    r = row(report, "user namespaces")
+    assert status == 1 and report["user_namespaces"] == "max_user_namespaces", report
+    assert r["state"] == "failed" and r["found"] == "refused: user.max_user_namespaces is 0"
+    assert "sysctl -w user.max_user_namespaces=" in r["fix"]
+    assert re.search(r"for good: echo .* > /etc/sysctl\.d/\S+\.conf && sysctl --system", r["fix"])
