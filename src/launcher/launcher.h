@@ -7,6 +7,7 @@
 //   begin.c     launcher's part of a launch   phase_one.c, phase_two.c   the sandbox's own parts
 //   rung.c      the job's user namespace  stock.c     workspaces and package sets
 //   ahead.c     groups and network namespaces in advance
+//   locks.c     memory that no group counts
 //   end.c       notes, limits, verdicts, end of a sandbox
 #ifndef ISLE_LAUNCHER_LAUNCHER_H
 #define ISLE_LAUNCHER_LAUNCHER_H
@@ -52,6 +53,13 @@ struct tmpfs {
     uint32_t uid;
 };
 
+// locks.c
+struct locks {
+    uint64_t base_kb, due_ns, began_ns;
+    pid_t pid;      // of the child that counts; 0: none
+    uint32_t *over; // per box, shared with that child: the id of a sandbox that has too many
+};
+
 struct launcher {
     struct seat_config config;
     struct cgroup_tree groups;
@@ -65,6 +73,7 @@ struct launcher {
     int maker, wanted; // ahead.c: its socket, or -1; what is on its way
     pid_t maker_pid;
     unsigned n_cpus;
+    struct locks locks;
     uint64_t (*marks)[PLAN_N_MARKS]; // per box; shared with its children until they execute
     struct box box[PLAN_MAX_SANDBOXES];
     struct tmpfs tmpfs[PLAN_MAX_TMPFS];
@@ -157,6 +166,14 @@ bool ahead_take(struct launcher *l, struct launch *c);
 // before.
 void ahead_refill(struct launcher *l);
 void ahead_done(struct launcher *l);
+
+// locks.c
+// 0 or -errno.
+int locks_init(struct launcher *l);
+// What is due by the clock: a sandbox that holds too many locks is ended, as at its memory limit.
+// Returns when to come again (UINT64_MAX: never).
+uint64_t locks_tick(struct launcher *l, uint64_t now_ns);
+void locks_done(struct launcher *l);
 
 // stock.c
 // A mount of the request's workspace (or of its /tmp folder), owner checked. Descriptor or -errno.

@@ -75,6 +75,7 @@ _Noreturn void launcher_shut_down(struct launcher *l)
 {
     uint64_t until = clock_now_ns() + SHUT_DOWN_MS * NS_PER_MS;
     ahead_done(l);
+    locks_done(l);
     kill_children(l);
     while (any_left(l) && clock_now_ns() < until) {
         const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
@@ -271,7 +272,8 @@ static uint64_t watch_build(struct launcher *l, struct watch *w, uint64_t now)
             watch_add(w, b->pidfd);
         }
     }
-    return next;
+    uint64_t locks = locks_tick(l, now);
+    return locks < next ? locks : next;
 }
 
 static void serve_boxes(struct launcher *l, const struct watch *w)
@@ -341,6 +343,7 @@ int main(void)
     if (l.marks == MAP_FAILED) {
         fail("marks", -errno);
     }
+    must("locks", locks_init(&l));
     // fences us too, and every child inherits it
     must("filter", seccomp_install_with(policy_stage1.code, policy_stage1.count, l.config.calls,
                                         l.config.n_calls));

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+from payload import compiled_program
+
 # Before the calls, which are Python too and are asked inside one job.
 CALLS = """
 import ctypes, errno, mmap, os, socket
@@ -77,3 +80,19 @@ def test_rare_protocols_of_sockets(isle):
         "SETSOCKOPT, udp6.fileno(), 41, 32, address, 32",
     ]
     assert answers(isle, *asked) == ["EPERM"] * 5
+
+
+@pytest.mark.parametrize("who", ["main", "orphan", "thread"])
+def test_locks_are_memory(isle, who):
+    """CVE-2022-0480: no control group counts what a lock on a part of a file takes, 100 MB in a second."""
+    program = ["--file", str(compiled_program("locks"))]
+    few = isle.command(["./locks", who, "20", "100"], *program)
+    assert few.reason == "ok" and few.lines == ["taken"], few.result
+    many = isle.command(["./locks", who, "500", "500"], *program, "--timeout", "20")
+    assert many.reason == "memory_limit", many.result
+    assert many.result["usage"]["wall_ms"] < 10000
+
+
+def test_locks_of_open_files_are_not_there(isle):
+    """The same without a process to count them by."""
+    assert answers(isle, "72, usr, 37, address") == ["EINVAL"]

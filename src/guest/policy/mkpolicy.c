@@ -94,6 +94,8 @@ static const struct {
     {"RWF_OTHER", 0xffffffc8}, // not HIPRI, DSYNC, SYNC, APPEND, NOAPPEND
     {"POSIX_FADV_DONTNEED", 4},
     {"F_SETLEASE", 1024},
+    {"F_OFD_SETLK", 37},
+    {"F_OFD_SETLKW", 38},
     {"TIOCSTI", 0x5412},
     {"TIOCLINUX", 0x541C},
     {"TIOCSETD", 0x5423},
