@@ -451,32 +451,44 @@ static int run_bench(struct bench *b, const struct cli_places *places)
     return e;
 }
 
+static int bench_with_options(struct bench *b, const struct option_rest *rest,
+                              const struct cli_places *places)
+{
+    struct front_error why;
+    if (rest->n_operands || rest->command) {
+        return complain("%.100s: takes no words; see isle bench --help",
+                        rest->n_operands ? rest->operands[0] : "--");
+    }
+    if (front_settings_load(&b->settings, &why) || front_check_places(places, &why)) {
+        return complain("%s", why.text);
+    }
+    int status = read_options(b);
+    status = status ? status : make_room(b);
+    status = status ? status : run_bench(b, places);
+    if (status == CANCELLED) {
+        fputs("isle bench: cancelled\n", stderr);
+    } else if (status == 0) {
+        bench_tell(&b->report, b->options.json);
+        status = verb_end_output("bench");
+    }
+    return status;
+}
+
 static int bench_main(int argc, char **argv, const struct cli_places *places)
 {
     (void)argc;
-    struct bench b = {.signals = -1, .shows_progress = isatty(STDERR_FILENO)};
+    AUTO_FREE struct bench *b = calloc(1, sizeof *b);
     struct option_rest rest;
-    struct front_error why;
     int status = 0;
-    if (verb_begin(&verb_bench, argv, &b.options, &rest, &status)) {
-        if (rest.n_operands || rest.command) {
-            status = complain("%.100s: takes no words; see isle bench --help",
-                              rest.n_operands ? rest.operands[0] : "--");
-        } else if (front_settings_load(&b.settings, &why) || front_check_places(places, &why)) {
-            status = complain("%s", why.text);
-        } else {
-            status = read_options(&b);
-            status = status ? status : make_room(&b);
-            status = status ? status : run_bench(&b, places);
-        }
-        if (status == CANCELLED) {
-            fputs("isle bench: cancelled\n", stderr);
-        } else if (status == 0) {
-            bench_tell(&b.report, b.options.json);
-            status = verb_end_output("bench");
-        }
+    if (!b) {
+        return complain("not enough memory");
     }
-    free_room(&b);
+    b->signals = -1;
+    b->shows_progress = isatty(STDERR_FILENO);
+    if (verb_begin(&verb_bench, argv, &b->options, &rest, &status)) {
+        status = bench_with_options(b, &rest, places);
+    }
+    free_room(b);
     return status;
 }
 

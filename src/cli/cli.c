@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "cli/bench.h"
+#include "cli/completion.h"
 #include "cli/doctor.h"
 #include "cli/run_options.h"
 #include "cli/verb.h"
@@ -12,7 +13,7 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run, &verb_doctor, &verb_bench, NULL};
+const struct verb *const verbs[] = {&verb_run, &verb_doctor, &verb_bench, &verb_completion, NULL};
 
 static bool is_help(const char *word)
 {

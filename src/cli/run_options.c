@@ -135,11 +135,13 @@ static const struct verb_form forms[] = {
 };
 
 static const struct verb_status statuses[] = {
-    {"its own", "the job ended by itself (1 if it exited 0 without success)"},
+    {"its own", "the job ended by itself; 1 if that was 0 and it was no success (no result, an "
+                "artifact missing)"},
+    {"126, 127", "a command that cannot be executed, that is not there"},
     {"128 + n", "signal n ended it"},
-    {"124", "timeout or CPU time"},
-    {"137", "memory"},
-    {"130", "cancelled"},
+    {"124", "out of time: wall time or CPU time"},
+    {"137", "out of memory"},
+    {"130", "cancelled: Ctrl-C, Ctrl-\\, SIGTERM, a hang-up, or the reader of the output left"},
     {"125", "everything else: refused, disk limit, output not written, the sandbox failed"},
     {NULL, NULL},
 };

@@ -79,32 +79,32 @@ enum job_status result_status(const struct result *r)
                                            : STATUS_FAILED;
 }
 
-enum { OWN = -1, SANDBOX_FAILED = 125 };
-
-// OWN: the job ended by itself, and its own status is the answer.
-static const int exit_of_reason[REASON_COUNT] = {
-    [REASON_OK] = 0,
-    [REASON_ERROR] = OWN,
-    [REASON_TIMEOUT] = 124,
-    [REASON_CPU_LIMIT] = 124,
-    [REASON_MEMORY_LIMIT] = 137,
-    [REASON_DISK_LIMIT] = SANDBOX_FAILED,
-    [REASON_RESULT_TOO_LARGE] = OWN,
-    [REASON_ARTIFACT] = OWN,
-    [REASON_CANCELLED] = 130,
-    [REASON_POLICY] = SANDBOX_FAILED,
-    [REASON_INSTALL_FAILED] = SANDBOX_FAILED,
-    [REASON_QUEUE_TIMEOUT] = SANDBOX_FAILED,
-    [REASON_CALLER_TIMEOUT] = SANDBOX_FAILED,
-    [REASON_ISOLATION_UNAVAILABLE] = SANDBOX_FAILED,
-    [REASON_WORKER_LOST] = SANDBOX_FAILED,
-    [REASON_INTERNAL] = SANDBOX_FAILED,
+#define OWN REASON_EXIT_OWN
+#define SANDBOX REASON_EXIT_SANDBOX
+const struct reason_spec reason_specs[REASON_COUNT] = {
+    [REASON_OK] = {0, "it ended with exit status 0 and did what it was to do"},
+    [REASON_ERROR] = {OWN, "the program's own failure: an exception, an exit status, a signal"},
+    [REASON_TIMEOUT] = {124, "`timeout_seconds` were over"},
+    [REASON_CPU_LIMIT] = {124, "`cpu_seconds` were used up"},
+    [REASON_MEMORY_LIMIT] = {137, "`memory_mb` were used up, and the kernel killed it"},
+    [REASON_DISK_LIMIT] = {SANDBOX, "`disk_mb` or the number of files went beyond its bound"},
+    [REASON_RESULT_TOO_LARGE] = {OWN, "what a snippet returned is above the bound of results"},
+    [REASON_ARTIFACT] = {OWN, "an artifact is missing, too large or no regular file"},
+    [REASON_CANCELLED] = {130, "a signal, or whoever read the output left"},
+    [REASON_POLICY] = {SANDBOX, NULL},
+    [REASON_INSTALL_FAILED] = {SANDBOX,
+                               "a package set is not there, or not as it has to be: nothing ran"},
+    [REASON_QUEUE_TIMEOUT] = {SANDBOX, NULL},
+    [REASON_CALLER_TIMEOUT] = {SANDBOX, NULL},
+    [REASON_ISOLATION_UNAVAILABLE] = {SANDBOX, "this host cannot isolate it: nothing ran"},
+    [REASON_WORKER_LOST] = {SANDBOX, NULL},
+    [REASON_INTERNAL] = {SANDBOX, "the sandbox failed, not the program"},
 };
 
 int result_exit_status(const struct result *r)
 {
-    int status = exit_of_reason[r->reason];
-    if (status != OWN) {
+    int status = reason_specs[r->reason].exit;
+    if (status != REASON_EXIT_OWN) {
         return status;
     }
     if (r->signal > 0) {

@@ -29,6 +29,13 @@ enum reason {
 };
 extern const char *const reason_names[REASON_COUNT];
 
+enum { REASON_EXIT_OWN = -1, REASON_EXIT_SANDBOX = 125 };
+struct reason_spec {
+    int exit;         // status of `isle run`; OWN: the job ended by itself, and its own answers
+    const char *when; // one phrase for docs; NULL: of what `isle run` alone cannot show
+};
+extern const struct reason_spec reason_specs[REASON_COUNT];
+
 enum job_status {
     STATUS_QUEUED,
     STATUS_PREPARING,

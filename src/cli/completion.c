@@ -1,0 +1,338 @@
+#include "cli/completion.h"
+
+#include "base/fd.h"
+
+#include <string.h>
+
+// Text inside '...' of a shell. `special` characters get a backslash as well.
+static void put_quoted(FILE *out, const char *text, const char *special, const char *apostrophe)
+{
+    for (; *text; text++) {
+        if (*text == '\'') {
+            fputs(apostrophe, out);
+        } else {
+            fprintf(out, "%s%c", strchr(special, *text) ? "\\" : "", *text);
+        }
+    }
+}
+
+static bool is(const char *values, const char *what) { return values && strcmp(values, what) == 0; }
+
+// Neither NULL nor "" nor a kind.
+static bool is_words(const char *values) { return values && *values && *values != '<'; }
+
+// ---- bash
+
+// The case of one option's value, "NAME or OTHER of VERB".
+static void bash_value(const struct verb *v, const struct verb_option *o, FILE *out)
+{
+    if (!o->argument) {
+        return;
+    }
+    fprintf(out, "    '%s %s'", v->name, o->name);
+    if (o->other) {
+        fprintf(out, " | '%s %s'", v->name, o->other);
+    }
+    if (is_words(o->values)) {
+        fprintf(out, ") values='%s' ;;\n", o->values);
+    } else {
+        fprintf(out, ") kind='%s' ;;\n",
+                is(o->values, VALUES_FILE)     ? "file"
+                : is(o->values, VALUES_FOLDER) ? "directory"
+                                               : "none");
+    }
+}
+
+static void bash_verb(const struct verb *v, FILE *out)
+{
+    struct verb_option o;
+    fprintf(out, "    %s)\n        options='", v->name);
+    for (size_t i = 0; i < verb_n_options(v); i++) {
+        verb_option_at(v, i, &o);
+        fprintf(out, "%s%s%s%s", i ? " " : "", o.name, o.other ? " " : "", o.other ? o.other : "");
+    }
+    fputs("'\n", out);
+    if (is_words(v->operands)) {
+        fprintf(out, "        values='%s'\n", v->operands);
+    } else {
+        fprintf(out, "        kind='%s'\n", is(v->operands, VALUES_FILE) ? "file" : "none");
+    }
+    fputs("        ;;\n", out);
+}
+
+static void print_bash(FILE *out)
+{
+    struct verb_option o;
+    fputs("# bash completion of isle, made by `isle completion bash`\n"
+          "_isle() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i\n"
+          "    local kind='' values='' options=''\n"
+          "    COMPREPLY=()\n"
+          "    if ((COMP_CWORD == 1)); then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W '",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "%s ", verbs[i]->name);
+    }
+    fputs("help --help --version' -- \"$cur\")\n"
+          "        return\n"
+          "    fi\n"
+          "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+          "        if [[ ${COMP_WORDS[i]} == -- ]]; then # a command, with words of its own\n"
+          "            compopt -o default\n"
+          "            return\n"
+          "        fi\n"
+          "    done\n"
+          "    # bash takes --name=value for three words\n"
+          "    if [[ $cur == = ]]; then\n"
+          "        cur=''\n"
+          "    elif [[ $prev == = ]]; then\n"
+          "        prev=${COMP_WORDS[COMP_CWORD - 2]}\n"
+          "    fi\n"
+          "    case \"${COMP_WORDS[1]} $prev\" in\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        for (size_t k = 0; k < verb_n_options(verbs[i]); k++) {
+            verb_option_at(verbs[i], k, &o);
+            bash_value(verbs[i], &o, out);
+        }
+    }
+    fputs("    esac\n"
+          "    [[ $kind || $values ]] || case ${COMP_WORDS[1]} in\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        bash_verb(verbs[i], out);
+    }
+    fputs("    esac\n"
+          "    if [[ $options && $cur == -* ]]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
+          "    elif [[ $values ]]; then\n"
+          "        mapfile -t COMPREPLY < <(compgen -W \"$values\" -- \"$cur\")\n"
+          "    elif [[ $kind == file || $kind == directory ]]; then\n"
+          "        compopt -o filenames\n"
+          "        mapfile -t COMPREPLY < <(compgen -A \"$kind\" -- \"$cur\")\n"
+          "    fi\n"
+          "}\n"
+          "complete -F _isle isle\n",
+          out);
+}
+
+// ---- zsh
+
+static void zsh_action(const char *values, FILE *out)
+{
+    if (is_words(values)) {
+        fprintf(out, "(%s)", values);
+    } else {
+        fputs(is(values, VALUES_FILE)     ? "_files"
+              : is(values, VALUES_FOLDER) ? "_files -/"
+                                          : " ",
+              out);
+    }
+}
+
+static void zsh_spelling(const struct verb_option *o, const char *name, const char *others,
+                         FILE *out)
+{
+    bool is_long = strncmp(name, "--", 2) == 0;
+    fprintf(out, "            '%s%s%s[", o->many ? "*" : others, name,
+            o->argument ? is_long ? "=" : "+" : "");
+    put_quoted(out, o->help, "[]:", "'\\''");
+    fputc(']', out);
+    if (o->argument) {
+        fputc(':', out);
+        put_quoted(out, o->argument, "[]:", "'\\''");
+        fputc(':', out);
+        zsh_action(o->values, out);
+    }
+    fputs("' \\\n", out);
+}
+
+static void zsh_option(const struct verb_option *o, FILE *out)
+{
+    char others[80] = "";
+    if (o->other) {
+        snprintf(others, sizeof others, "(%s %s)", o->name, o->other);
+        zsh_spelling(o, o->other, others, out);
+    }
+    zsh_spelling(o, o->name, others, out);
+}
+
+static void print_zsh(FILE *out)
+{
+    struct verb_option o;
+    fputs("#compdef isle\n# zsh completion of isle, made by `isle completion zsh`\n"
+          "_isle() {\n"
+          "    if (( CURRENT == 2 )); then\n"
+          "        local -a verbs=(\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "            '%s:", verbs[i]->name);
+        put_quoted(out, verbs[i]->summary, ":", "'\\''");
+        fputs("'\n", out);
+    }
+    fputs("            'help:what the verbs are'\n"
+          "            '--help:what the verbs are'\n"
+          "            '--version:the version'\n"
+          "        )\n"
+          "        _describe verb verbs\n"
+          "        return\n"
+          "    fi\n"
+          "    shift words\n"
+          "    (( CURRENT-- ))\n"
+          "    case $words[1] in\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "    %s)\n        _arguments -s -S \\\n", verbs[i]->name);
+        for (size_t k = 0; k < verb_n_options(verbs[i]); k++) {
+            verb_option_at(verbs[i], k, &o);
+            zsh_option(&o, out);
+        }
+        fputs("            '*:word:", out);
+        zsh_action(verbs[i]->operands, out);
+        fputs("'\n        ;;\n", out);
+    }
+    // sourced (eval), or autoloaded by its #compdef line
+    fputs("    esac\n"
+          "}\n"
+          "if [[ $funcstack[1] == _isle ]]; then\n"
+          "    _isle \"$@\"\n"
+          "else\n"
+          "    compdef _isle isle\n"
+          "fi\n",
+          out);
+}
+
+// ---- fish
+
+static void fish_line(const struct verb *v, FILE *out)
+{
+    fprintf(out, "complete -c isle -n 'contains -- %s (commandline -opc)[2]'", v->name);
+}
+
+static void fish_values(const char *values, FILE *out)
+{
+    if (is_words(values)) {
+        fprintf(out, " -x -a '%s'", values);
+    } else {
+        fputs(is(values, VALUES_FILE)     ? " -r -F"
+              : is(values, VALUES_FOLDER) ? " -x -a '(__fish_complete_directories)'"
+                                          : " -x",
+              out);
+    }
+}
+
+static void fish_option(const struct verb *v, const struct verb_option *o, FILE *out)
+{
+    fish_line(v, out);
+    fprintf(out, " -l %s", o->name + 2);
+    if (o->other) {
+        fprintf(out, " -s %s", o->other + 1);
+    }
+    if (o->argument) {
+        fish_values(o->values, out);
+    }
+    fputs(" -d '", out);
+    put_quoted(out, o->help, "\\", "\\'");
+    fputs("'\n", out);
+}
+
+static void print_fish(FILE *out)
+{
+    struct verb_option o;
+    fputs("# fish completion of isle, made by `isle completion fish`\n"
+          "complete -c isle -f\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "complete -c isle -n __fish_use_subcommand -a %s -d '", verbs[i]->name);
+        put_quoted(out, verbs[i]->summary, "\\", "\\'");
+        fputs("'\n", out);
+    }
+    fputs("complete -c isle -n __fish_use_subcommand -l help -s h -d 'what the verbs are'\n"
+          "complete -c isle -n __fish_use_subcommand -l version -d 'the version'\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        for (size_t k = 0; k < verb_n_options(verbs[i]); k++) {
+            verb_option_at(verbs[i], k, &o);
+            fish_option(verbs[i], &o, out);
+        }
+        if (verbs[i]->operands && *verbs[i]->operands) {
+            fish_line(verbs[i], out);
+            if (is_words(verbs[i]->operands)) {
+                fprintf(out, " -a '%s'\n", verbs[i]->operands);
+            } else {
+                fputs(" -F\n", out);
+            }
+        }
+    }
+}
+
+// ---- The verb
+
+static const struct {
+    const char *name;
+    void (*print)(FILE *out);
+} shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+
+int completion_print(const char *shell, FILE *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++) {
+        if (strcmp(shell, shells[i].name) == 0) {
+            shells[i].print(out);
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+struct options {
+    bool help;
+};
+
+static const struct option option_rows[] = {VERB_HELP(struct options, help)};
+
+static int completion_main(int argc, char **argv, const struct cli_places *places)
+{
+    (void)argc, (void)places;
+    struct options o = {};
+    struct option_rest rest;
+    int status = 0;
+    if (!verb_begin(&verb_completion, argv, &o, &rest, &status)) {
+        return status;
+    }
+    if (rest.n_operands != 1 || rest.command) {
+        return verb_complain("completion", "one word is needed: bash, zsh or fish");
+    }
+    if (completion_print(rest.operands[0], stdout)) {
+        return verb_complain("completion", "%.60s: unknown shell; bash, zsh or fish",
+                             rest.operands[0]);
+    }
+    return verb_end_output("completion");
+}
+
+static const struct verb_form forms[] = {{"bash|zsh|fish", NULL}, {NULL, NULL}};
+
+static const struct verb_status statuses[] = {
+    {"0", "printed"}, {"125", "an unknown shell, output that could not be written"}, {NULL, NULL}};
+
+static const char *const examples[] = {
+    "source <(isle completion bash)                    # in ~/.bashrc",
+    "eval \"$(isle completion zsh)\"                     # in ~/.zshrc, after compinit",
+    "isle completion fish > ~/.config/fish/completions/isle.fish",
+    NULL,
+};
+
+const struct verb verb_completion = {
+    .name = "completion",
+    .summary = "print the completion script of a shell",
+    .forms = forms,
+    .about = "Prints a script that makes a shell complete isle's verbs, options and their values.",
+    .notes =
+        "An installed isle has brought them along: this is for a build tree, or another shell.",
+    .options = option_rows,
+    .n_options = ARRAY_LEN(option_rows),
+    .operands = "bash zsh fish",
+    .statuses = statuses,
+    .examples = examples,
+    .run = completion_main,
+};
