@@ -5,6 +5,7 @@
 #include "base/msg.h"
 #include "kernel/net.h"
 #include "kernel/sys.h"
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 #include <poll.h>
@@ -89,6 +90,7 @@ static _Noreturn void maker(struct launcher *l, int sock)
     enum { SOCK = SEAT_SERVICE, PROC = SEAT_SHIM };
     struct pollfd p = {.fd = l->self_pidfd, .events = POLLIN};
     char wanted;
+    inject_as(INJECT_MAKER, PLAN_STEP_end);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NAME, "isle-maker");
     // Nobody must wait for an end of file that we delay: of the launcher's descriptors it keeps the

@@ -139,11 +139,11 @@ int begin_check(const struct launcher *l, const struct plan_request *q)
 
 int step_check(struct launch *c)
 {
-    int e = begin_check(c->l, &c->q);
-    if (!e && c->q.rung == PLAN_RUNG_AUTO) {
+    // begin_check() has answered before a cold launch had cost anything
+    if (c->q.rung == PLAN_RUNG_AUTO) {
         c->q.rung = c->l->rung;
     }
-    return e;
+    return 0;
 }
 
 static int add_mount(struct launch *c, int mount)
@@ -217,8 +217,6 @@ void begin_start(struct launcher *l, struct box *box, const struct plan_request 
         close(c.fds[i]); // the caller's descriptors stay the caller's
     }
     if (e) {
-        box->r.error = -e;
-        box->r.step = step;
-        box_kill(l, box);
+        box_fail(l, box, step, -e);
     }
 }

@@ -39,6 +39,15 @@ void box_kill(const struct launcher *l, struct box *b)
     sys_pidfd_signal(b->pidfd, SIGKILL); // pid 1, and with it its namespace
 }
 
+void box_fail(const struct launcher *l, struct box *b, uint32_t step, int error)
+{
+    if (!b->r.error) {
+        b->r.error = error;
+        b->r.step = step;
+    }
+    box_kill(l, b);
+}
+
 // ---- signals ----------------------------------------------------------------------------------
 
 static bool has_pid(const pid_t *pids, int n, pid_t pid)
@@ -155,9 +164,12 @@ static void on_end_of_sock(struct launcher *l, struct box *b)
 
 static void on_parked(struct launcher *l, struct box *b, pid_t pid)
 {
-    int pidfd = sys_pidfd_open(pid); // alive: it is waiting for us
-    if (b->r.main_pid || pidfd < 0) {
-        fd_close(pidfd);
+    int pidfd = sys_pidfd_open(pid);
+    if (pidfd == -ESRCH) { // a cold launch does not wait for us: it is over already
+        return;
+    }
+    if (pidfd < 0) {
+        box_fail(l, b, PLAN_STEP_park, -pidfd);
         return;
     }
     b->r.main_pid = pid;
@@ -174,17 +186,27 @@ static void on_parked(struct launcher *l, struct box *b, pid_t pid)
     request_answer(l, &r, NULL, 0);
 }
 
-static void on_note(struct launcher *l, struct box *b, const struct note *n, pid_t from)
+static void on_map(struct launcher *l, struct box *b, pid_t pid)
+{
+    int e = rung_answer(l, b->sock, pid, b->uid);
+    if (e) { // pid 2 would wait for ever
+        box_fail(l, b, PLAN_STEP_user_namespace, -e);
+    }
+}
+
+// pid 2's alone: until its exec it is a copy of the launcher; pid 1 is another program.
+static void on_main_note(struct launcher *l, struct box *b, const struct note *n, pid_t from)
+{
+    if (n->kind == NOTE_PARKED) {
+        on_parked(l, b, from);
+    } else if (n->kind == NOTE_MAP) {
+        on_map(l, b, from);
+    }
+}
+
+static void on_note(struct launcher *l, struct box *b, const struct note *n)
 {
     switch (n->kind) {
-    case NOTE_PARKED:
-        on_parked(l, b, from);
-        break;
-    case NOTE_MAP:
-        if (b->started) {
-            rung_answer(l, b->sock, from, b->uid);
-        }
-        break;
     case NOTE_ERROR:
         if (!b->r.error) { // the first one is the cause
             b->r.error = n->error ? n->error : EIO;
@@ -219,7 +241,10 @@ static bool drain(struct launcher *l, struct box *b, const int *sock)
         if (got != sizeof n) {
             return true;
         }
-        on_note(l, b, &n, from);
+        on_note(l, b, &n);
+        if (sock == &b->sock) {
+            on_main_note(l, b, &n, from);
+        }
     }
     return false;
 }
@@ -264,7 +289,7 @@ static uint64_t oom_tick(struct launcher *l, struct box *b, uint64_t now)
 
 static uint64_t cpu_tick(struct launcher *l, struct box *b, uint64_t now)
 {
-    if (!b->cpu_look_ns || !b->executed) {
+    if (!b->cpu_look_ns) { // nothing is executed yet, or has no budget
         return UINT64_MAX;
     }
     if (now < b->cpu_look_ns) {

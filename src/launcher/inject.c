@@ -1,64 +1,122 @@
-// inject.c: linked into test builds with -Wl,--wrap for every function below.
+// inject.c: linked into test builds with -Wl,--wrap for every function below (meson.build).
 #include "launcher/inject.h"
 
-#include "base/fd.h"
-
-#include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
-// Shared by launcher and children, so that one count goes through all of them.
-struct page {
-    uint32_t target, count, fired, step;
-    char name[16];
-};
-static struct page *page;
-static bool counting;
-static uint32_t current_step;
+static struct inject_page *page;
+static uint32_t who_now, step_now;
 
-void inject_init(void)
+// The host's /run: of a start, only the front's part could reach a folder of its own.
+static const char page_path[] = ISLE_INJECT_FILE;
+
+struct inject_page *inject_page_map(void)
 {
-    page = mmap(NULL, sizeof *page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) {
-        _exit(70);
+    int fd = open(page_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    struct inject_page *p =
+        fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0) {
+        close(fd);
     }
+    return p == MAP_FAILED ? NULL : p;
 }
 
-void inject_begin(uint32_t step)
+struct inject_page *inject_page_make(void)
 {
-    counting = true;
-    current_step = step;
+    inject_page_remove();
+    int fd = open(page_path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool made = fd >= 0 && !ftruncate(fd, sizeof *page) && !fchmod(fd, 0666); // for inner ids
+    if (fd >= 0) {
+        close(fd);
+    }
+    return made ? inject_page_map() : NULL;
 }
 
-void inject_end(void) { counting = false; }
+void inject_page_remove(void) { unlink(page_path); }
 
-static bool fails(const char *name)
+void inject_init(enum inject_who who)
 {
-    if (!counting || !page || !page->target) {
+    struct inject_page *p = inject_page_map();
+    who_now = who;
+    if (!p) {
+        p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) {
+            _exit(70);
+        }
+    }
+    if (who == INJECT_FRONT) {
+        p->front = getpid();
+    }
+    page = p;
+}
+
+struct inject_page *inject_page_now(void) { return page; }
+
+uint64_t inject_as(enum inject_who who, uint32_t step)
+{
+    uint64_t before = (uint64_t)who_now << 32 | step_now;
+    who_now = who;
+    step_now = step;
+    return before;
+}
+
+void inject_back(uint64_t before)
+{
+    who_now = (uint32_t)(before >> 32);
+    step_now = (uint32_t)before;
+}
+
+static bool fails(const char *name, long number)
+{
+    if (!page || !page->now.target) {
         return false;
     }
-    if (__atomic_add_fetch(&page->count, 1, __ATOMIC_SEQ_CST) != page->target) {
+    if (who_now == INJECT_FRONT && getpid() != page->front) {
+        who_now = INJECT_CHILD;
+    }
+    const struct inject_plan *p = &page->now;
+    if (!(p->who & who_now) || (p->steps && !(p->steps >> step_now & 1)) ||
+        (p->only[0] && strcmp(p->only, name) != 0) || (p->number && p->number != number)) {
         return false;
     }
-    page->fired = 1;
-    page->step = current_step;
-    snprintf(page->name, sizeof page->name, "%s", name);
-    errno = ENOMEM; // no caller means anything special by it
+    uint32_t n = __atomic_add_fetch(&page->count, 1, __ATOMIC_SEQ_CST);
+    if (n != p->target && !(p->lasting && n > p->target)) {
+        return false;
+    }
+    if (__atomic_fetch_add(&page->fired, 1, __ATOMIC_SEQ_CST) == 0) {
+        page->who = who_now;
+        page->step = step_now;
+        snprintf(page->name, sizeof page->name, "%s", name);
+    }
+    errno = p->error;
     return true;
 }
+
+// What a call that fails returns.
+static long failure(void) { return page->now.error ? -1 : 0; }
 
 #define WRAP(type, name, params, args)                                                             \
     type __real_##name params;                                                                     \
     type __wrap_##name params;                                                                     \
-    type __wrap_##name params { return fails(#name) ? (type)-1 : __real_##name args; }
+    type __wrap_##name params { return fails(#name, 0) ? (type)failure() : __real_##name args; }
 
 WRAP(int, mount, (const char *a, const char *b, const char *c, unsigned long d, const void *e),
      (a, b, c, d, e))
@@ -92,8 +150,40 @@ WRAP(int, setresuid, (uid_t a, uid_t b, uid_t c), (a, b, c))
 WRAP(int, setresgid, (gid_t a, gid_t b, gid_t c), (a, b, c))
 WRAP(int, getrlimit64, (__rlimit_resource_t a, struct rlimit64 *b), (a, b))
 WRAP(int, setrlimit64, (__rlimit_resource_t a, const struct rlimit64 *b), (a, b))
+WRAP(int, setuid, (uid_t a), (a))
+WRAP(int, seteuid, (uid_t a), (a))
+WRAP(int, symlink, (const char *a, const char *b), (a, b))
+WRAP(int, mknod, (const char *a, mode_t b, dev_t c), (a, b, c))
+WRAP(ssize_t, sendfile64, (int a, int b, off64_t *c, size_t d), (a, b, c, d))
+WRAP(ssize_t, send, (int a, const void *b, size_t c, int d), (a, b, c, d))
+WRAP(int, fstatat64, (int a, const char *b, struct stat64 *c, int d), (a, b, c, d))
+WRAP(int, fchmod, (int a, mode_t b), (a, b))
+WRAP(int, fchown, (int a, uid_t b, gid_t c), (a, b, c))
+WRAP(int, fchownat, (int a, const char *b, uid_t c, gid_t d, int e), (a, b, c, d, e))
+WRAP(int, access, (const char *a, int b), (a, b))
+WRAP(int, faccessat, (int a, const char *b, int c, int d), (a, b, c, d))
+WRAP(int, flock, (int a, int b), (a, b))
+WRAP(int, memfd_create, (const char *a, unsigned b), (a, b))
+WRAP(int, sigaction, (int a, const struct sigaction *b, struct sigaction *c), (a, b, c))
+WRAP(int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d),
+     (a, b, c, d))
 WRAP(int, waitid, (idtype_t a, id_t b, siginfo_t *c, int d), (a, b, c, d))
 WRAP(int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))
+
+void *__real_mmap64(void *a, size_t b, int c, int d, int e, off64_t f);
+void *__wrap_mmap64(void *a, size_t b, int c, int d, int e, off64_t f);
+void *__wrap_mmap64(void *a, size_t b, int c, int d, int e, off64_t f)
+{
+    return fails("mmap64", 0) ? MAP_FAILED : __real_mmap64(a, b, c, d, e, f);
+}
+
+void *__real_calloc(size_t a, size_t b);
+void *__wrap_calloc(size_t a, size_t b);
+void *__wrap_calloc(size_t a, size_t b) { return fails("calloc", 0) ? NULL : __real_calloc(a, b); }
+
+void *__real_malloc(size_t a);
+void *__wrap_malloc(size_t a);
+void *__wrap_malloc(size_t a) { return fails("malloc", 0) ? NULL : __real_malloc(a); }
 
 // Those with a variable list take what the kernel would: words.
 #define WORDS(last, count)                                                                         \
@@ -110,7 +200,8 @@ long __wrap_syscall(long nr, ...);
 long __wrap_syscall(long nr, ...)
 {
     WORDS(nr, 6)
-    return fails("syscall") ? -1 : __real_syscall(nr, w[0], w[1], w[2], w[3], w[4], w[5]);
+    return fails("syscall", nr) ? failure()
+                                : __real_syscall(nr, w[0], w[1], w[2], w[3], w[4], w[5]);
 }
 
 int __real_prctl(int op, ...);
@@ -118,7 +209,7 @@ int __wrap_prctl(int op, ...);
 int __wrap_prctl(int op, ...)
 {
     WORDS(op, 4)
-    return fails("prctl") ? -1 : __real_prctl(op, w[0], w[1], w[2], w[3]);
+    return fails("prctl", 0) ? (int)failure() : __real_prctl(op, w[0], w[1], w[2], w[3]);
 }
 
 int __real_fcntl64(int fd, int op, ...);
@@ -126,7 +217,7 @@ int __wrap_fcntl64(int fd, int op, ...);
 int __wrap_fcntl64(int fd, int op, ...)
 {
     WORDS(op, 1)
-    return fails("fcntl") ? -1 : __real_fcntl64(fd, op, w[0]);
+    return fails("fcntl", 0) ? (int)failure() : __real_fcntl64(fd, op, w[0]);
 }
 
 int __real_ioctl(int fd, unsigned long op, ...);
@@ -134,7 +225,7 @@ int __wrap_ioctl(int fd, unsigned long op, ...);
 int __wrap_ioctl(int fd, unsigned long op, ...)
 {
     WORDS(op, 1)
-    return fails("ioctl") ? -1 : __real_ioctl(fd, op, w[0]);
+    return fails("ioctl", 0) ? (int)failure() : __real_ioctl(fd, op, w[0]);
 }
 
 int __real_open64(const char *path, int flags, ...);
@@ -142,7 +233,7 @@ int __wrap_open64(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...)
 {
     WORDS(flags, 1)
-    return fails("open") ? -1 : __real_open64(path, flags, (mode_t)w[0]);
+    return fails("open", 0) ? (int)failure() : __real_open64(path, flags, (mode_t)w[0]);
 }
 
 int __real_openat64(int dir, const char *path, int flags, ...);
@@ -150,65 +241,5 @@ int __wrap_openat64(int dir, const char *path, int flags, ...);
 int __wrap_openat64(int dir, const char *path, int flags, ...)
 {
     WORDS(flags, 1)
-    return fails("openat") ? -1 : __real_openat64(dir, path, flags, (mode_t)w[0]);
-}
-
-// ---- what is there ----------------------------------------------------------------------------
-
-static uint64_t count_lines(int proc, const char *path)
-{
-    static char text[1 << 16];
-    uint64_t n = 0;
-    if (fd_read_at(proc, path, text, sizeof text) > 0) {
-        for (const char *p = text; (p = strchr(p, '\n')); p++) {
-            n++;
-        }
-    }
-    return n;
-}
-
-static uint64_t count_fds(void)
-{
-    uint64_t n = 0;
-    for (int fd = 0; fd < 4096; fd++) {
-        n += fcntl(fd, F_GETFD) >= 0;
-    }
-    return n;
-}
-
-static uint64_t count_groups(int folder)
-{
-    uint64_t n = 0;
-    int fd = folder < 0 ? -1 : openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    for (struct dirent *e; d && (e = readdir(d));) {
-        // those made ahead ("a1") belong to no sandbox
-        n += e->d_type == DT_DIR && e->d_name[0] == 'j';
-    }
-    if (d) {
-        closedir(d);
-    }
-    return n;
-}
-
-bool inject_request(struct launcher *l, const struct plan_request *q)
-{
-    if (q->op != INJECT_OP) {
-        return false;
-    }
-    struct plan_record r = {.op = q->op,
-                            .tag = q->tag,
-                            .id = page->count,
-                            .status = (int32_t)page->fired,
-                            .step = page->step,
-                            .cpu_ns = count_lines(l->proc, "self/mountinfo"),
-                            .memory_peak_bytes = count_fds(),
-                            .pids_peak = count_groups(l->groups.v2)};
-    for (int i = 0; i < SEAT_N_V1; i++) {
-        r.pids_peak += count_groups(l->groups.v1[i]);
-    }
-    memcpy(r.marks_ns, page->name, sizeof page->name);
-    *page = (struct page){.target = q->id};
-    request_answer(l, &r, NULL, 0);
-    return true;
+    return fails("openat", 0) ? (int)failure() : __real_openat64(dir, path, flags, (mode_t)w[0]);
 }

@@ -144,8 +144,8 @@ int child_try_undo(void);
 // In pid 2 (or a probe), inner root, single-threaded: becomes `uid` (1000 in its own namespace; in
 // rung none `uid` as it is). proc: a read-write proc; sock: for NOTE_MAP. 0 or -errno.
 int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock);
-// The launcher's answer to NOTE_MAP.
-void rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid);
+// The launcher's answer to NOTE_MAP. 0 or -errno: it did not reach pid 2, which waits for it.
+int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid);
 // The first rung that works on this host.
 uint32_t rung_find(struct launcher *l);
 // Tests: makes the rungs in the mask fail. 0 or -errno.
@@ -189,6 +189,8 @@ void stock_init(struct launcher *l);
 
 // end.c
 void box_kill(const struct launcher *l, struct box *b);
+// The sandbox has failed: END will say so (the first cause stays), and it is killed.
+void box_fail(const struct launcher *l, struct box *b, uint32_t step, int error);
 int box_signal(const struct launcher *l, const struct box *b, int sig);
 void box_figures(const struct launcher *l, const struct box *b, struct plan_record *r);
 void box_begin_execution(const struct launcher *l, struct box *b, uint64_t cpu_ns);

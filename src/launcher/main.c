@@ -18,14 +18,14 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/wait.h>
 #include <time.h>
 
 enum {
     EXIT_START = 70,
     SHIM_MAX_BYTES = 65536,
-    NOFILE = 4096, // five per sandbox, and stock
-    SHUT_DOWN_MS = 5000,
+    SHUT_DOWN_MS = 2000, // the front gives up after 3 s, and kills by group
     FDS_PER_BOX = 4,
 };
 
@@ -120,12 +120,6 @@ static void plain_process(void)
     must("rlimit", rlimit_lower(RLIMIT_CORE, 1, 1));
     // by the attribute, not by a file mode of 0711: then setns on our own children would fail
     must_call("dumpable", prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
-    struct rlimit files;
-    must_call("rlimit", getrlimit(RLIMIT_NOFILE, &files));
-    if (files.rlim_cur < NOFILE) {
-        files.rlim_cur = files.rlim_max < NOFILE ? files.rlim_max : NOFILE;
-        must_call("rlimit", setrlimit(RLIMIT_NOFILE, &files));
-    }
 }
 
 static int seat_fd(int fd) { return fcntl(fd, F_SETFD, FD_CLOEXEC) ? -1 : fd; }
@@ -211,8 +205,7 @@ static void seal_shim(const struct launcher *l)
 static void find_abilities(struct launcher *l)
 {
     l->landlock_abi = landlock_abi();
-    l->n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-    l->n_cpus = l->n_cpus ? l->n_cpus : 1;
+    l->n_cpus = (unsigned)get_nprocs(); // at least 1
     l->rung = rung_find(l);
     if (l->rung == PLAN_RUNG_NONE && l->config.require_user_namespace) {
         fail("no job can have a user namespace of its own on this host, and one is required",
@@ -294,11 +287,19 @@ static void serve_boxes(struct launcher *l, const struct watch *w)
             box_oom_event(b);
         }
         if (p[3].revents) {
-            inject_begin(PLAN_STEP_end);
             box_end(l, b);
-            inject_end();
         }
     }
+}
+
+// After a poll that failed: a host without memory at the moment is no reason to end all jobs.
+static void wait_for_memory(void)
+{
+    const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
+    if (errno != ENOMEM && errno != EINTR) {
+        fail("poll", -errno);
+    }
+    nanosleep(&pause, NULL);
 }
 
 static _Noreturn void loop(struct launcher *l)
@@ -307,12 +308,12 @@ static _Noreturn void loop(struct launcher *l)
     for (;;) {
         uint64_t now = clock_now_ns();
         uint64_t next = watch_build(l, &w, now);
-        uint64_t wait = next > now ? next - now : 0;
+        uint64_t wait = next - now; // what is due now has been done
         const struct timespec timeout = {.tv_sec = (time_t)(wait / NS_PER_S),
                                          .tv_nsec = (long)(wait % NS_PER_S)};
         int ready = ppoll(w.p, w.n, next == UINT64_MAX ? NULL : &timeout, NULL);
-        if (ready < 0 && errno != EINTR) {
-            fail("poll", -errno);
+        if (ready < 0) {
+            wait_for_memory();
         }
         if (ready <= 0) {
             continue;
@@ -331,7 +332,7 @@ int main(void)
 {
     static struct launcher l;
     l.maker = -1;
-    inject_init();
+    inject_init(INJECT_START);
     plain_process();
     take_seat(&l);
     stock_init(&l);
@@ -350,5 +351,6 @@ int main(void)
     must("test filter", rung_refuse(l.config.test_refuse_rungs));
     find_abilities(&l);
     say_ready(&l);
+    inject_as(INJECT_LOOP, PLAN_STEP_end);
     loop(&l);
 }

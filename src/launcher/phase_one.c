@@ -249,11 +249,8 @@ int step_mask_proc(struct launch *c)
         }
     }
     // the same for all jobs of a host otherwise
-    if (mount(TEMPLATE_MASK "boot_id", "proc/sys/kernel/random/boot_id", NULL, MS_BIND, NULL) &&
-        errno != ENOENT) {
-        return -errno;
-    }
-    return 0;
+    const char *const boot_id = "proc/sys/kernel/random/boot_id";
+    return mount(TEMPLATE_MASK "boot_id", boot_id, NULL, MS_BIND, NULL) ? -errno : 0;
 }
 
 int step_loopback(struct launch *c)

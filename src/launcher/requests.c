@@ -18,13 +18,14 @@ struct answer {
 
 void request_answer(struct launcher *l, const struct plan_record *r, const int *fds, int n)
 {
-    inject_end(); // a service that cannot be told is the end of everything: not what is tested
+    uint64_t before = inject_as(INJECT_SERVICE, PLAN_STEP_end);
     int e = msg_send(SEAT_SERVICE, r, sizeof *r, fds, n, MSG_DONTWAIT);
     if (e == -EAGAIN || e == -ENOBUFS) {
         struct pollfd p = {.fd = SEAT_SERVICE, .events = POLLOUT};
         poll(&p, 1, ANSWER_PATIENCE_MS);
         e = msg_send(SEAT_SERVICE, r, sizeof *r, fds, n, MSG_DONTWAIT);
     }
+    inject_back(before);
     if (e) {
         launcher_shut_down(l); // gone, or not reading: its jobs end with it
     }
@@ -43,11 +44,7 @@ static void prepare(struct launcher *l, const struct plan_request *q, int *fds, 
 static void fail_box(struct launcher *l, struct box *b, const struct plan_record *r)
 {
     b->r.tag = r->tag;
-    if (!b->r.error) { // the first cause stays
-        b->r.error = r->error;
-        b->r.step = r->step;
-    }
-    box_kill(l, b);
+    box_fail(l, b, r->step, r->error);
 }
 
 static void start(struct launcher *l, const struct plan_request *q, int *fds, struct answer *a)
@@ -191,7 +188,9 @@ bool request_serve(struct launcher *l)
 {
     struct plan_request q;
     int fds[PLAN_N_START_FDS], n_fds = 0;
+    uint64_t before = inject_as(INJECT_SERVICE, PLAN_STEP_end);
     ssize_t n = msg_recv(SEAT_SERVICE, &q, sizeof q, fds, PLAN_N_START_FDS, NULL, MSG_DONTWAIT);
+    inject_back(before);
     if (n == -EAGAIN) {
         return true;
     }
@@ -212,7 +211,7 @@ bool request_serve(struct launcher *l)
     int e = plan_check(&q, n_fds, &field);
     if (e) {
         refuse(l, &q, e, &a);
-    } else if (operations[q.op]) { // always: plan_check() knows the same operations
+    } else { // plan_check() knows the same operations
         operations[q.op](l, &q, fds, &a);
     }
     for (int i = 0; i < n_fds; i++) {

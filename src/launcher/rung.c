@@ -53,15 +53,18 @@ static int enter_self(uint32_t uid, int proc, int sock)
     if (e) {
         return e;
     }
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); // else /proc/self/uid_map is not ours
+    if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)) { // else /proc/self/uid_map is not ours
+        return -errno;
+    }
     e = unshare_user(PLAN_RUNG_SELF);
     if (e) {
         return e;
     }
     AUTO_CLOSE int self = openat(proc, "self", O_PATH | O_DIRECTORY | O_CLOEXEC);
     e = self < 0 ? -errno : userns_write_maps(self, &map, true);
-    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    return e;
+    // this memory is a copy of the launcher's
+    int locked = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) ? -errno : 0;
+    return e ? e : locked;
 }
 
 // It stays in the outer namespace. Bounding set and securebits while CAP_SETPCAP is still there.
@@ -74,6 +77,7 @@ static int enter_none(uint32_t uid, int proc, int sock)
     return e ? e : become(uid);
 }
 
+// rung: one of the table, as plan_check() and step `check` saw to.
 int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock)
 {
     static int (*const enter[])(uint32_t, int, int) = {
@@ -81,23 +85,20 @@ int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock)
         [PLAN_RUNG_SELF] = enter_self,
         [PLAN_RUNG_NONE] = enter_none,
     };
-    if (rung >= ARRAY_LEN(enter) || !enter[rung]) {
-        return -EINVAL;
-    }
     if (setgroups(0, NULL)) { // before "deny": that freezes them
         return -errno;
     }
     return enter[rung](uid, proc, sock);
 }
 
-void rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid)
+int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid)
 {
     const struct userns_map map = {PLAN_JOB_UID, uid, 1};
     char path[16], refused;
     snprintf(path, sizeof path, "%d", pid);
     AUTO_CLOSE int dir = openat(l->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     refused = dir < 0 || userns_write_maps(dir, &map, true);
-    msg_send(sock, &refused, 1, NULL, 0, MSG_DONTWAIT);
+    return msg_send(sock, &refused, 1, NULL, 0, MSG_DONTWAIT);
 }
 
 // The probe's child. As every child it dies with us and keeps none of our descriptors: a copy of

@@ -18,9 +18,9 @@ int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, ui
         if (steps[i].phase != phase || steps[i].where != where) {
             continue;
         }
-        inject_begin(i);
+        uint64_t before = inject_as(INJECT_LAUNCH, i);
         int e = steps[i].run(c);
-        inject_end();
+        inject_back(before);
         if (e) {
             *ret_step = i;
             return e;

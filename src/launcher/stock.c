@@ -54,7 +54,7 @@ static int folder_mount(struct launcher *l, const struct plan_request *q, char p
     if (fstat(fd, &st)) {
         return -errno;
     }
-    if (!S_ISDIR(st.st_mode) || st.st_uid != q->uid) {
+    if (st.st_uid != q->uid) {
         return -EPERM;
     }
     return workspace_mount(fd);

@@ -79,7 +79,7 @@ static int make_text(const char *path, const char *format, const char *hostname)
     char text[512];
     size_t len = 0;
     for (const char *p = format; *p && len < sizeof text - SEAT_HOSTNAME_MAX; p++) {
-        if (p[0] == '%' && p[1] == 's') {
+        if (*p == '%') { // "%s"
             len += (size_t)snprintf(text + len, sizeof text - len, "%s", hostname);
             p++;
         } else {

@@ -1,72 +1,210 @@
-// Every call of a launch that can fail fails once. Whatever happens: an END comes, nothing is left
-// in the launcher, and the next job runs. In builds with -Dinject=true.
+// Every call of the launcher that can fail fails once, wherever it stands. Whatever happens: an END
+// comes, nothing is left in the launcher, and the next job runs. In builds with -Dinject=true.
+#include "base/fd.h"
 #include "checks.h"
+#include "launcher/inject.h"
 #include "plan/steps.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 
-enum { INJECT_OP = 0x494e4a, MAX_CALLS = 2000 }; // launcher/inject.h
+enum { MAX_CALLS = 2000 };
+
+static struct inject_page *page;
 
 struct left {
     uint64_t mounts, fds, groups;
 };
 
-static int arm(struct client *c, uint32_t call, struct plan_record *ret, struct left *ret_left)
+// What is injected into which job. An error of 0 is a call that does nothing and says 0.
+struct variant {
+    const char *title;
+    uint32_t who;
+    uint64_t steps;
+    const char *only;
+    uint32_t number;
+    int32_t error;
+    bool parked, tmp_folder, sets, tmpfs, rung_none;
+    unsigned least; // calls that there are
+};
+
+#define STEP(name) (UINT64_C(1) << PLAN_STEP_##name)
+
+static const struct variant variants[] = {
+    {.title = "cold launch", .who = INJECT_LAUNCH, .error = ENOMEM, .least = 300},
+    {.title = "parked launch", .who = INJECT_LAUNCH, .error = ENOMEM, .parked = true, .least = 300},
+    {.title = "launcher beside a cold launch", .who = INJECT_LOOP, .error = ENOMEM, .least = 20},
+    {.title = "launcher beside a parked launch",
+     .who = INJECT_LOOP,
+     .error = ENOMEM,
+     .parked = true,
+     .least = 20},
+    {.title = "sandbox that is over before it was heard of",
+     .who = INJECT_LOOP,
+     .only = "syscall",
+     .number = SYS_pidfd_open,
+     .error = ESRCH,
+     .least = 1},
+    {.title = "launch with package sets and a session's /tmp",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = STEP(session_tmp) | STEP(package_sets) | STEP(order) | STEP(size_tmp) |
+              STEP(mount_sets) | STEP(landlock_workspace),
+     .tmp_folder = true,
+     .sets = true,
+     .least = 10},
+    {.title = "launch with a tmpfs workspace",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = STEP(workspace),
+     .tmpfs = true,
+     .least = 2},
+    {.title = "launch with a tmpfs workspace of an old kernel",
+     .who = INJECT_LAUNCH,
+     .error = EINVAL,
+     .steps = STEP(workspace),
+     .tmpfs = true,
+     .least = 2},
+    {.title = "kernel without parts of /proc",
+     .who = INJECT_LAUNCH,
+     .error = ENOENT,
+     .steps = STEP(mask_proc),
+     .least = 10},
+    {.title = "change of identity that does nothing",
+     .who = INJECT_LAUNCH,
+     .only = "setresuid",
+     .error = 0,
+     .steps = STEP(shim_identity) | STEP(user_namespace) | STEP(capabilities),
+     .least = 3},
+    {.title = "attempt to undo it that succeeds",
+     .who = INJECT_LAUNCH,
+     .only = "setuid",
+     .error = 0,
+     .steps = STEP(shim_identity) | STEP(capabilities),
+     .least = 2},
+};
+
+// For a start with other rungs.
+static const struct variant rung_variants[] = {
+    {.title = "job's identity",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps =
+         STEP(identity_files) | STEP(user_namespace) | STEP(seal_namespaces) | STEP(capabilities),
+     .least = 10},
+    {.title = "job's identity with a session's /tmp",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .tmp_folder = true,
+     .steps = STEP(identity_files) | STEP(user_namespace),
+     .least = 2},
+};
+
+void check_inject_open(void) { page = inject_page_map(); }
+
+static int arm(struct client *c, const struct variant *v, uint32_t call, bool lasting,
+               struct plan_record *ret, struct left *ret_left)
 {
-    struct plan_request q = {.op = INJECT_OP, .id = call};
+    struct plan_request q = {.op = INJECT_OP};
+    if (v) {
+        page->next = (struct inject_plan){.who = v->who,
+                                          .target = call,
+                                          .lasting = lasting,
+                                          .error = v->error,
+                                          .number = v->number,
+                                          .steps = v->steps};
+        snprintf(page->next.only, sizeof page->next.only, "%s", v->only ? v->only : "");
+    }
     int e = client_ask(c, &q, ret);
     *ret_left = (struct left){ret->cpu_ns, ret->memory_peak_bytes, ret->pids_peak};
     return e;
 }
 
 // Failures that a launch may survive: each is a comfort, not a fence.
-static bool may_survive(uint32_t step, const char *call)
+static bool may_survive(const struct variant *v, uint32_t step, const char *call)
 {
     bool drop = step == PLAN_STEP_shim_identity || step == PLAN_STEP_capabilities;
-    return step == PLAN_STEP_groups                 // made ahead: then in line
-           || step == PLAN_STEP_end                 // figures are unknown, a removal is tried again
-           || (drop && !strcmp(call, "setresuid")); // the attempt to undo it shall fail
+    return step == PLAN_STEP_groups // made ahead: then in line
+           || step == PLAN_STEP_end // figures are unknown, a removal is tried again
+           || (v->error == ENOENT && step == PLAN_STEP_mask_proc) // nothing to cover
+           || (v->error == EINVAL && step == PLAN_STEP_workspace) // attached first
+           || (v->error && drop && !strncmp(call, "setres", 6)) // the attempt to undo it shall fail
+           || (v->error && drop && !strcmp(call, "setuid"));
+}
+
+static struct try job_of(const struct variant *v, const uint32_t *sets)
+{
+    static const char *const job[] = {"/bin/sh", "-c", "exit 7", NULL};
+    struct try t = try_of(job);
+    if (v->sets) {
+        memcpy(t.sets, sets, 2 * sizeof *sets);
+        t.n_sets = 2;
+    }
+    if (v->tmp_folder) {
+        t.tmp_folder = true;
+        t.workspace = "kept/both";
+    }
+    return t;
+}
+
+// A number; 0 also after a failure: that shows.
+static int add_tmpfs(struct client *c)
+{
+    struct plan_request q = {.op = PLAN_TMPFS, .uid = V0, .size_bytes = 1 << 20, .size_inodes = 64};
+    struct plan_record r;
+    int fd = -1;
+    client_request(c, &q, NULL, 0);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, 2000, &r, &fd);
+    fd_close(fd);
+    return e ? 0 : (int)r.id;
 }
 
 // One job with the Nth call failing. False when there was no such call.
-static bool one_call(struct client *c, uint32_t call, bool parked, const struct left *before)
+static bool one_call(struct client *c, const struct variant *v, uint32_t call, const struct try *t,
+                     const struct left *before)
 {
-    const char *const job[] = {"/bin/sh", "-c", "exit 7", NULL};
-    struct try t = try_of(job);
     struct plan_record armed, r = {0}, told, next, parked_r;
     struct left left;
-    char title[160];
     uint32_t id = 0;
     c->n_early = 0; // ENDs of sandboxes that were not waited for; none has a descriptor
-    int e = arm(c, call, &armed, &left);
+    struct try job = *t, again = *t;
+    if (v->tmpfs) { // one for each: it may be attached, and then stays so
+        job.tmpfs_no = again.tmpfs_no = add_tmpfs(c);
+    }
+    int e = arm(c, v, call, false, &armed, &left);
     int g = 0;
-    if (!e && parked) {
+    if (!e && v->parked) {
         struct plan_request q = {.op = PLAN_PREPARE};
         g = client_ask(c, &q, &parked_r);
         id = parked_r.id;
     }
     if (!g && !e) {
-        e = client_run(c, id, &t, 5000, &r);
+        e = client_run(c, id, &job, 5000, &r);
     }
-    int h = arm(c, 0, &told, &left);
+    int h = arm(c, NULL, 0, false, &told, &left);
+    int n = client_run(c, 0, &again, 5000, &next);
+    if (v->tmpfs) {
+        struct plan_request q = {.op = PLAN_TMPFS_DROP, .workspace_no = (uint32_t)job.tmpfs_no};
+        e = e ? e : client_ask(c, &q, &armed);
+    }
+    h = h ? h : arm(c, NULL, 0, false, &armed, &left);
     if (h || !told.status) {
         check("no call is left to fail", !h && clean_exit(&r, e, 7), say(&r, e));
         return false;
     }
     bool refused = g || (!e && r.error); // PREPARE said so, or END
     bool known = g ? parked_r.step < PLAN_STEP_NAMES : r.step < PLAN_STEP_NAMES;
-    bool right = refused
-                     ? known
-                     : clean_exit(&r, e, 7) && may_survive(told.step, (const char *)told.marks_ns);
-    bool same = left.mounts == before->mounts && left.fds <= before->fds && left.groups == 0;
-    struct try again = try_of(job);
-    int n = client_run(c, 0, &again, 5000, &next);
+    bool right =
+        refused ? known
+                : clean_exit(&r, e, 7) && may_survive(v, told.step, (const char *)told.marks_ns);
+    bool same = left.mounts <= before->mounts && left.fds <= before->fds && left.groups == 0;
     if (!right || !same || !clean_exit(&next, n, 7)) {
-        snprintf(title, sizeof title, "call %u (%.16s in step %s)", call,
+        char title[160], detail[512];
+        snprintf(title, sizeof title, "%s: call %u (%.16s in step %s)", v->title, call,
                  (const char *)told.marks_ns, plan_step_name(told.step));
-        char detail[512];
         snprintf(
             detail, sizeof detail,
             "prepare %d, end %d error %d step %s status %x; left: mounts %+lld fds %+lld groups "
@@ -79,27 +217,56 @@ static bool one_call(struct client *c, uint32_t call, bool parked, const struct 
     return true;
 }
 
-void check_inject(struct client *c)
+static int add_set(struct client *c, const char *name, uint32_t *ret_number)
+{
+    AUTO_CLOSE int fd = openat(c->seat.cache_root, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct plan_request q = {.op = PLAN_SET_ADD};
+    struct plan_record r;
+    client_request(c, &q, &fd, 1);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, 2000, &r, NULL);
+    *ret_number = r.id;
+    return e ? e : -r.error;
+}
+
+static void run_variant(struct client *c, const struct variant *v)
 {
     struct plan_record r;
     struct left before;
-    const char *const job[] = {"/bin/true", NULL};
-    struct try t = try_of(job);
-    for (int i = 0; i < 3; i++) { // whatever is made once is made
-        client_run(c, 0, &t, 5000, &r);
+    uint32_t sets[2] = {0, 0}, call = 1;
+    char title[128];
+    bool made = true;
+    if (v->sets) {
+        made = !add_set(c, "one", &sets[0]) && !add_set(c, "two", &sets[1]);
     }
-    if (arm(c, 0, &r, &before)) {
-        check("this launcher does not inject failures (-Dinject=true)", false, "");
-        return;
+    struct try t = job_of(v, sets), warm = t;
+    if (!v->tmpfs) {
+        client_run(c, 0, &warm, 5000, &r); // whatever is made once is made
     }
-    for (int parked = 0; parked < 2; parked++) {
-        uint32_t call = 1;
-        while (call < MAX_CALLS && one_call(c, call, parked, &before)) {
-            call++;
-        }
-        char title[96];
-        snprintf(title, sizeof title, "%u calls of a %s launch failed one by one", call - 1,
-                 parked ? "parked" : "cold");
-        check(title, call > 100, "");
+    made = made && !arm(c, NULL, 0, false, &r, &before);
+    while (made && call < MAX_CALLS && one_call(c, v, call, &t, &before)) {
+        call++;
     }
+    snprintf(title, sizeof title, "%s: %u calls failed one by one", v->title, call - 1);
+    check(title, made && call > v->least, "");
+    for (int i = 0; v->sets && i < 2; i++) {
+        struct plan_request q = {.op = PLAN_SET_DROP, .sets = {sets[i]}};
+        client_ask(c, &q, &r);
+    }
+}
+
+static void run_variants(struct client *c, const struct variant *list, size_t n)
+{
+    AUTO_CLOSE int both = client_make_workspace(c, "kept/both", V0, true);
+    check("this launcher injects failures", page && both >= 0, "");
+    for (size_t i = 0; page && i < n; i++) {
+        run_variant(c, &list[i]);
+    }
+    client_remove_workspace(c, "kept/both");
+}
+
+void check_inject(struct client *c) { run_variants(c, variants, ARRAY_LEN(variants)); }
+
+void check_inject_rung(struct client *c)
+{
+    run_variants(c, rung_variants, ARRAY_LEN(rung_variants));
 }

@@ -28,7 +28,12 @@ void check_border(struct client *c);
 void check_parked(struct client *c);
 void check_stock(struct client *c);
 void check_speed(struct client *c);
+#ifdef ISLE_INJECT
+// In the service before its drop; the checks themselves.
+void check_inject_open(void);
 void check_inject(struct client *c);
+void check_inject_rung(struct client *c);
+#endif
 // check_kills.c: the service's side, and the front's side of one round.
 void serve_soak(struct client *c);
 bool kill_and_look(struct front *f, int round, const char *data);

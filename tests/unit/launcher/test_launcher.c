@@ -5,6 +5,7 @@
 //   test_launcher LIBEXEC_DIR [GROUP...]
 #include "base/fd.h"
 #include "checks.h"
+#include "launcher/inject.h"
 #include "plan/steps.h"
 
 #include <errno.h>
@@ -88,10 +89,14 @@ static const struct {
     const char *name;
     void (*run)(struct client *c);
 } groups[] = {
-    {"exits", check_exits},     {"execution", check_execution}, {"limits", check_limits},
-    {"signals", check_signals}, {"view", check_view},           {"policy", check_policy},
-    {"border", check_border},   {"parked", check_parked},       {"stock", check_stock},
-    {"speed", check_speed},     {"inject", check_inject},
+    {"exits", check_exits},   {"execution", check_execution},
+    {"limits", check_limits}, {"signals", check_signals},
+    {"view", check_view},     {"policy", check_policy},
+    {"border", check_border}, {"parked", check_parked},
+    {"stock", check_stock},   {"speed", check_speed},
+#ifdef ISLE_INJECT
+    {"inject", check_inject}, {"inject-rung", check_inject_rung},
+#endif
 };
 
 // The sandbox that the start has asked for ahead: the tests count from an empty launcher.
@@ -112,6 +117,9 @@ static int service_main(int argc, char **argv)
     struct start_error error;
     AUTO_CLOSE int proc = open("proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     c.proc = fcntl(proc, F_DUPFD_CLOEXEC, 100);
+#ifdef ISLE_INJECT
+    check_inject_open();
+#endif
     if (start_inner(argc, argv, &c.seat, &error)) {
         return 125;
     }
@@ -130,7 +138,8 @@ static int service_main(int argc, char **argv)
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
-        bool wanted = argc < 2 && groups[i].run != check_speed && groups[i].run != check_inject;
+        bool wanted =
+            argc < 2 && groups[i].run != check_speed && strncmp(groups[i].name, "inject", 6);
         for (int k = 1; k < argc; k++) {
             wanted |= !strcmp(argv[k], groups[i].name);
         }
@@ -259,6 +268,22 @@ static int run_kills(const char *libexec, const char *data)
     return bad;
 }
 
+#ifdef ISLE_INJECT
+static int run_injected(const char *libexec, const char *data)
+{
+    char all[] = "inject", rung[] = "inject-rung";
+    char *const args[] = {all, NULL}, *const rung_args[] = {rung, NULL};
+    if (!inject_page_make()) {
+        return 1;
+    }
+    int bad = run_instance(libexec, data, 0, args);
+    bad |= run_instance(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args);
+    bad |= run_instance(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args);
+    inject_page_remove();
+    return bad;
+}
+#endif
+
 int main(int argc, char **argv)
 {
     if (start_is_inner(argc, argv)) {
@@ -275,7 +300,13 @@ int main(int argc, char **argv)
         return 1;
     }
     bool only_kills = argc > 2 && !strcmp(argv[2], "kills");
-    int bad = only_kills ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
+    bool injected = argc > 2 && !strcmp(argv[2], "inject");
+    int bad = only_kills || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
+#ifdef ISLE_INJECT
+    if (injected) {
+        bad |= run_injected(argv[1], data) != 0;
+    }
+#endif
     for (uint32_t rung = PLAN_RUNG_PARENT; argc == 2 && rung <= PLAN_RUNG_NONE; rung++) {
         char name[] = "rung", number[2] = {(char)('0' + rung), '\0'};
         char *const args[] = {name, number, NULL};
