@@ -229,7 +229,7 @@ static const char *const answers[] = {
     "personality-read OK\n",
     "prctl-mm EPERM\n",
     "prctl-ptracer EPERM\n",
-    "listener EPERM\n",
+    "listener ENOSYS\n",
     "fallocate ENOTSUP\n",
     "memfd_secret ENOSYS\n",
     "sethostname EPERM\n",
