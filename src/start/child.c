@@ -192,7 +192,8 @@ int child_mounts(struct start *s)
     e = e ? e : attach(s, runtime, "rt");
     e = e ? e : attach(s, guest, "guest");
     if (!e && cache >= 0) { // its folder says that there is one
-        e = mkdir("cache", 0755) ? -errno : attach(s, cache, "cache");
+        e = mkdir("cache", 0755) ? start_fail(s, -errno, "folder cache")
+                                 : attach(s, cache, "cache");
     }
     return e ? e : attach(s, work, "ws");
 }

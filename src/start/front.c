@@ -291,7 +291,12 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     }
     s.record.marks_ns[START_T_BEGIN] = clock_now_ns();
     mode_t mask = umask(022); // a caller's 077 would make folders unreachable
-    e = e ? start_fail(&s, e, "standard descriptors") : start_run_steps(&s, START_FRONT);
+    if (e) {
+        snprintf(ret_error->step, sizeof ret_error->step, "%s", start_steps[0].name);
+        start_fail(&s, e, "standard descriptors");
+    } else {
+        e = start_run_steps(&s, START_FRONT);
+    }
     umask(mask);
     if (e || !groups) {
         front_undo(&s);

@@ -60,7 +60,7 @@ static int lock_take(int run_dir, uint32_t k)
     return fd_take(&fd);
 }
 
-// 0, or -ENOENT when the text is empty or not ours.
+// 0, -ENOENT when the text is empty or not ours, or -errno: then what it says is not known.
 static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
 {
     char name[24], text[PATH_MAX + 64];
@@ -68,7 +68,10 @@ static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
     unsigned long long mark;
     lock_name(name, k);
     ssize_t n = fd_read_at(run_dir, name, text, sizeof text);
-    if (n <= 0 || sscanf(text, "isle 1 %llu %u\n%n", &mark, &ret->uid_base, &at) != 2 || at == 0 ||
+    if (n < 0) {
+        return (int)n;
+    }
+    if (sscanf(text, "isle 1 %llu %u\n%n", &mark, &ret->uid_base, &at) != 2 || at == 0 ||
         text[at] != '/' || strlen(text + at) >= sizeof ret->data_dir) {
         return -ENOENT;
     }
@@ -118,10 +121,11 @@ static int clean_groups(const struct groups *g, uint32_t k, uint32_t uid_base)
 static int clean_instance(const struct groups *g, int run_dir, uint32_t k)
 {
     struct lock_text text;
-    if (lock_read(run_dir, k, &text)) {
-        return 0;
+    int e = lock_read(run_dir, k, &text);
+    if (e) { // not known: then what is left keeps its claim
+        return e == -ENOENT ? 0 : e;
     }
-    int e = clean_groups(g, k, text.uid_base);
+    e = clean_groups(g, k, text.uid_base);
     AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!e && data >= 0) { // a data folder that is gone has nothing of ours
         e = folders_empty(data, k, text.uid_base + PLAN_UID_SERVICE);
@@ -333,7 +337,11 @@ static int wait_lock(struct ownership *o, const struct groups *g, unsigned limit
         if (lock != -EWOULDBLOCK) {
             return lock;
         }
-        if (lock_read(o->run_dir, o->k, &text) || text.mark != o->mark) {
+        int e = lock_read(o->run_dir, o->k, &text);
+        if (e && e != -ENOENT) {
+            return e;
+        }
+        if (e || text.mark != o->mark) {
             return -ESTALE;
         }
         if (ms == limit_ms) { // the launcher hangs
@@ -355,6 +363,11 @@ int instance_release(const struct groups *g, int run_dir, uint32_t instance, uin
     if (lock < 0) {
         return lock;
     }
-    // Taken only now: in between another start may have cleaned, or been and gone.
-    return is_still_ours(&o) ? clean_instance(g, run_dir, instance) : 0;
+    // Read only now: in between another start may have cleaned, or been and gone.
+    struct lock_text text;
+    int e = lock_read(run_dir, instance, &text);
+    if (e) {
+        return e == -ENOENT ? 0 : e;
+    }
+    return text.mark == mark ? clean_instance(g, run_dir, instance) : 0;
 }
