@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define MB (UINT64_C(1) << 20)
@@ -64,8 +65,26 @@ static int be_service(int argc, char **argv)
     return status;
 }
 
+// A caller's small stack limit ends us in the middle of something. The stack grows as far as the
+// limit says when it grows, so raising it now helps; above its hard limit only root can.
+static void raise_stack_limit(void)
+{
+    const rlim_t wanted = 8 << 20;
+    struct rlimit l;
+    if (getrlimit(RLIMIT_STACK, &l) || l.rlim_cur >= wanted) {
+        return;
+    }
+    l.rlim_cur = wanted;
+    l.rlim_max = l.rlim_max < wanted ? wanted : l.rlim_max;
+    if (setrlimit(RLIMIT_STACK, &l) && getrlimit(RLIMIT_STACK, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_STACK, &l);
+    }
+}
+
 int main(int argc, char **argv)
 {
+    raise_stack_limit();
     if (start_is_inner(argc, argv)) {
         return be_service(argc, argv);
     }

@@ -52,6 +52,12 @@ int cli_main(int argc, char **argv, const struct cli_places *places)
         verb_help_all(stderr);
         return CLI_REFUSED;
     }
+    if (*word == '-') {
+        return verb_complain(NULL,
+                             "unknown option %.60s; options of a verb go behind it, as in "
+                             "`isle run %.60s ...`; `isle --help` lists the verbs",
+                             word, word);
+    }
     return verb_complain(
         NULL, "unknown verb %.60s; `isle --help` lists them (a job is run by `isle run`)", word);
 }

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 
 static int refuse(struct front_error *e, const char *what, const char *why)
@@ -19,7 +20,8 @@ int front_settings_load(struct front_settings *ret, struct front_error *ret_erro
         return refuse(ret_error, "", setting.text);
     }
     if (!conf_bool(&ret->conf, SETTING_RUNTIME_ENABLED)) {
-        return refuse(ret_error, "SANDBOX_RUNTIME_ENABLED", " is false: every job is refused");
+        return refuse(ret_error, "SANDBOX_RUNTIME_ENABLED",
+                      " is false: every job is refused; unset it");
     }
     if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
         return refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
@@ -28,10 +30,26 @@ int front_settings_load(struct front_settings *ret, struct front_error *ret_erro
     return 0;
 }
 
+// What a caller takes from itself for good is taken from jobs as well: main() has raised the stack
+// limit as far as it could. With less than this, interpreters end by SIGSEGV.
+static int check_stack(struct front_error *ret_error)
+{
+    const rlim_t least = 1 << 20;
+    struct rlimit l;
+    if (getrlimit(RLIMIT_STACK, &l) || l.rlim_cur >= least) {
+        return 0;
+    }
+    snprintf(ret_error->text, sizeof ret_error->text,
+             "the stack limit is %llu KiB and cannot be raised (ulimit -Hs); jobs need 1024 KiB: "
+             "start isle from a shell that has not lowered it",
+             (unsigned long long)l.rlim_cur / 1024);
+    return -ENOMEM;
+}
+
 int front_check_places(const struct cli_places *places, struct front_error *ret_error)
 {
     if (places->found) {
-        return 0;
+        return check_stack(ret_error);
     }
     if (access("/proc/self/exe", F_OK) != 0) { // programs beside isle are found by it
         snprintf(ret_error->text, sizeof ret_error->text,

@@ -24,7 +24,8 @@ struct front_error {
 // From `environ`. 0, or -EINVAL with *ret_error.
 int front_settings_load(struct front_settings *ret, struct front_error *ret_error);
 
-// 0, or -ENOENT with *ret_error: isle is not installed as a whole, or cannot see itself.
+// 0, or -errno with *ret_error: isle is not installed as a whole, cannot see itself, or was given
+// too little to start with.
 int front_check_places(const struct cli_places *places, struct front_error *ret_error);
 
 // `meanwhile` and whatever else is a verb's own is the caller's to add. The strings stay those of

@@ -93,6 +93,67 @@ static int take(const struct option *table, size_t n, char **argv, size_t *at, v
     return store(o, target, value, e);
 }
 
+// How many letters are wrong, missing or too many (Levenshtein); LONG or more is LONG.
+enum { LONG = 32 };
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[LONG + 1], m = strlen(b);
+    if (strlen(a) > LONG || m > LONG) {
+        return LONG;
+    }
+    for (size_t k = 0; k <= m; k++) {
+        row[k] = k;
+    }
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t k = 1; k <= m; k++) {
+            size_t same = diagonal + (a[i] != b[k - 1]);
+            size_t other = (row[k] < row[k - 1] ? row[k] : row[k - 1]) + 1;
+            diagonal = row[k];
+            row[k] = same < other ? same : other;
+        }
+    }
+    return row[m];
+}
+
+// The one option that is nearly `word`, or whose name begins with it or the other way round; NULL.
+static const char *meant(const struct option *table, size_t n, const char *word)
+{
+    enum { MOSTLY_RIGHT = 2, ENOUGH = 5 }; // "--" and three letters
+    char name[LONG + 1];
+    size_t len = strcspn(word, "="), best = LONG;
+    const char *found = NULL;
+    if (strncmp(word, "--", 2) != 0 || len > LONG) {
+        return NULL;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)len, word);
+    for (size_t i = 0; i < n; i++) {
+        size_t common = strlen(table[i].name) < len ? strlen(table[i].name) : len;
+        bool begins = common >= ENOUGH && strncmp(table[i].name, name, common) == 0;
+        size_t d = begins ? 1 : distance(name, table[i].name);
+        if (d < best) {
+            best = d;
+            found = table[i].name;
+        } else if (d == best) {
+            found = NULL; // either could be meant
+        }
+    }
+    return best <= MOSTLY_RIGHT && len >= ENOUGH ? found : NULL;
+}
+
+static int refuse_unknown(const struct option *table, size_t n, const char *word, bool after_file,
+                          struct option_error *e)
+{
+    const char *other = meant(table, n, word);
+    if (other) {
+        return option_refuse(e, "%.100s: unknown option; did you mean %s?", word, other);
+    }
+    // "ls -la" is a command without its --
+    return option_refuse(e, "%.100s: unknown option%s", word,
+                         after_file ? "; words of a command go behind --" : "");
+}
+
 int options_parse(const struct option *table, size_t n, char **argv, void *target,
                   struct option_rest *ret, struct option_error *ret_error)
 {
@@ -105,9 +166,7 @@ int options_parse(const struct option *table, size_t n, char **argv, void *targe
         if (argv[at][0] == '-' && argv[at][1]) {
             char *ignored;
             if (!find(table, n, argv[at], &ignored)) {
-                // "ls -la" is a command without its --
-                return option_refuse(ret_error, "%.100s: unknown option%s", argv[at],
-                                     rest.n_operands ? "; words of a command go behind --" : "");
+                return refuse_unknown(table, n, argv[at], rest.n_operands > 0, ret_error);
             }
             int e = take(table, n, argv, &at, target, ret_error);
             if (e) {

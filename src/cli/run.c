@@ -44,7 +44,7 @@ static int prepare(struct run *r, char **argv)
     struct front_error setting;
     struct run_error job;
     if (run_options_parse(argv, &r->options, &option)) {
-        return complain("%s; see isle run --help", option.text);
+        return verb_complain_option(&verb_run, &option);
     }
     if (r->options.help) {
         return 0;
@@ -246,7 +246,8 @@ static int run_job(struct run *r)
     }
     int e = outdir_open(&r->artifacts, folder, &r->job.job);
     if (e) {
-        return complain("--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
+        return complain("--output-dir: %.300s: %s%s", folder, strerrordesc_np(-e),
+                        e == -ENOENT ? "; only its last part is made" : "");
     }
     char **settings = conf_environment(&r->settings.conf);
     int status = settings ? start_and_talk(r, settings) : complain("not enough memory");

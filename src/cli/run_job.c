@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -66,6 +67,13 @@ static int read_all(struct builder *b, const char *what, const char *path, int f
     }
 }
 
+// Editors of Windows put the mark U+FEFF in front of a file. It belongs to no language, and a shell
+// would take it for a part of the first command's name.
+static size_t bom_length(const char *text, size_t len)
+{
+    return len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
 static int read_named(struct builder *b, const char *what, const char *path, struct buf *out)
 {
     struct stat st;
@@ -84,7 +92,8 @@ static void put_key(struct buf *json, const char *key)
 static int put_string(struct builder *b, const char *what, const char *text, size_t len)
 {
     if (!utf8_valid(text, len)) {
-        return refuse(b, "%s: not valid UTF-8", what);
+        return refuse(b, "%s: not valid UTF-8 at byte %zu%s", what, utf8_valid_prefix(text, len),
+                      what == b->o->file ? "; save it as UTF-8" : "");
     }
     utf8_json_string(&b->job->json, text, len);
     return 0;
@@ -156,6 +165,27 @@ static enum language language_of_shebang(const struct buf *code)
     return LANGUAGE_NONE;
 }
 
+// What somebody calls a language: "node", "py", "Python". NONE: nothing known.
+static enum language language_meant(const char *word)
+{
+    for (int i = LANGUAGE_NONE + 1; i < LANGUAGE_COUNT; i++) {
+        if (strcasecmp(word, language_names[i]) == 0) {
+            return (enum language)i;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
+        if (strcasecmp(word, interpreters[i].name) == 0) {
+            return interpreters[i].language;
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(extensions); i++) {
+        if (strcasecmp(word, extensions[i].name + 1) == 0) {
+            return extensions[i].language;
+        }
+    }
+    return LANGUAGE_NONE;
+}
+
 static int find_language(struct builder *b, const struct buf *code)
 {
     const struct run_options *o = b->o;
@@ -166,7 +196,11 @@ static int find_language(struct builder *b, const struct buf *code)
                 return 0;
             }
         }
-        return refuse(b, "-l: unknown language %.60s; python, javascript or bash", o->language);
+        enum language meant = language_meant(o->language);
+        return meant ? refuse(b, "-l: unknown language %.60s; it is called %s here", o->language,
+                              language_names[meant])
+                     : refuse(b, "-l: unknown language %.60s; python, javascript or bash",
+                              o->language);
     }
     const char *dot = o->file ? strrchr(base_name(o->file), '.') : NULL;
     for (size_t i = 0; dot && i < ARRAY_LEN(extensions); i++) {
@@ -208,6 +242,11 @@ static int add_code(struct builder *b)
     const struct run_options *o = b->o;
     AUTO_BUF struct buf code = BUF_INIT(JOB_MAX_CODE_BYTES);
     int e = read_code(b, &code);
+    if (!e && o->file) {
+        size_t skip = bom_length(buf_text(&code), code.len);
+        code.len -= skip;
+        memmove(code.data, code.data + skip, code.len);
+    }
     e = e ? e : find_language(b, &code);
     if (e) {
         return e;
@@ -258,14 +297,17 @@ static int add_params(struct builder *b)
     if (e) {
         return e;
     }
+    size_t skip = given[0] == '@' ? bom_length(buf_text(&text), text.len) : 0;
     // One strict JSON value stays one inside the job's JSON: it is put in as it stands.
-    if (json_check(buf_text(&text), text.len, &why)) {
-        bool is_name = given[0] && !strchr("@{[", given[0]);
+    if (json_check(buf_text(&text) + skip, text.len - skip, &why)) {
         return refuse(b, "--params: not valid JSON: %s%s", why.text,
-                      is_name ? "; a file is @FILE" : "");
+                      given[0] == '{' && !strchr(given, '"')
+                          ? "; did the shell take the quotes? Write '{\"a\": 1}'"
+                      : given[0] && !strchr("@{[", given[0]) ? "; a file is @FILE"
+                                                             : "");
     }
     put_key(&b->job->json, "params");
-    return buf_add(&b->job->json, text.data, text.len);
+    return buf_add(&b->job->json, text.data + skip, text.len - skip);
 }
 
 // -?(0|[1-9][0-9]*)(.[0-9]+)?: no exponents here, nor anything else JSON has.
@@ -297,8 +339,8 @@ static int add_limits(struct builder *b)
             continue;
         }
         if (!is_number(value)) {
-            return refuse(b, "%s: %.60s is not a number (digits, at most one point)",
-                          limit_specs[i].option, value);
+            return refuse(b, "%s: %.60s is not a number: digits, at most one point (unit: %s)",
+                          limit_specs[i].option, value, limit_specs[i].unit);
         }
         buf_printf(json, "%s\"%s\":%s", separator, limit_specs[i].name, value);
         separator = ",";

@@ -31,6 +31,14 @@ int verb_complain(const char *name, const char *format, ...)
     return CLI_REFUSED;
 }
 
+int verb_complain_option(const struct verb *v, const struct option_error *why)
+{
+    size_t n = strlen(why->text);
+    bool asks = n > 0 && why->text[n - 1] == '?';
+    return verb_complain(v->name, "%s%s isle %s --help", why->text, asks ? " See" : "; see",
+                         v->name);
+}
+
 int verb_end_output(const char *name)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) {
@@ -89,7 +97,7 @@ bool verb_begin(const struct verb *v, char **argv, void *target, struct option_r
 {
     struct option_error why = {"not enough memory"};
     if (options_parse(v->options, v->n_options, argv, target, ret_rest, &why)) {
-        *ret_status = verb_complain(v->name, "%s; see isle %s --help", why.text, v->name);
+        *ret_status = verb_complain_option(v, &why);
         return false;
     }
     if (wants_help(v, target)) {

@@ -58,6 +58,9 @@ void verb_help_all(FILE *out);
 // stranger). Returns CLI_REFUSED. NAME NULL: "isle: TEXT".
 int verb_complain(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+// The same for options: says where all of them are to be read.
+int verb_complain_option(const struct verb *v, const struct option_error *why);
+
 // What was printed on stdout arrived: 0, or CLI_REFUSED after a complaint.
 int verb_end_output(const char *name);
 

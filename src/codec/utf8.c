@@ -85,10 +85,12 @@ size_t utf8_cut(const char *data, size_t len)
     return len;
 }
 
-bool utf8_valid(const char *data, size_t len)
+size_t utf8_valid_prefix(const char *data, size_t len)
 {
-    return valid_span((const uint8_t *)data, len) == len;
+    return valid_span((const uint8_t *)data, len);
 }
+
+bool utf8_valid(const char *data, size_t len) { return utf8_valid_prefix(data, len) == len; }
 
 // The one walk of both outputs: valid spans go through `add`, each invalid part is one U+FFFD.
 static void add_spans(struct buf *out, const char *data, size_t len,

@@ -12,6 +12,8 @@
 size_t utf8_cut(const char *data, size_t len);
 
 bool utf8_valid(const char *data, size_t len);
+// Length of the longest prefix that is valid: where the first byte is that is not.
+size_t utf8_valid_prefix(const char *data, size_t len);
 
 // Appends data as valid UTF-8: each maximal invalid part becomes one U+FFFD (WHATWG rule, as
 // Python's and browsers' "replace"); NUL stays. 0 or -errno.

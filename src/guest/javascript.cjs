@@ -307,17 +307,17 @@ function runModule(file, source, main) {
   resolveImports(url, main, true);
   globalThis.require = Module.createRequire(main.filename);
   return then(import(url), undefined, (error) => {
-    throw error?.message === 'Illegal return statement' ? adviseAgainstReturn(file, source) : error;
+    throw error?.message === 'Illegal return statement' ? adviseAgainstReturn(error) : error;
   });
 }
 
-function adviseAgainstReturn(file, source) {
-  const error = new SyntaxError(
+// The same error, so that Node.js shows the place as it does for every other one.
+function adviseAgainstReturn(error) {
+  const advice =
     'a top-level return cannot be used together with import and export statements: ' +
-      'use `await import()`, or `export default` for the result',
-  );
-  const before = source.split(/^\s*return\b/m, 1)[0];
-  error.stack = `${file}:${before.split('\n').length}\n\nSyntaxError: ${error.message}`;
+    'use `await import()`, or `export default` for the result';
+  error.stack = error.stack.replace(error.message, advice);
+  error.message = advice;
   return error;
 }
 

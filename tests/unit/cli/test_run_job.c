@@ -145,13 +145,13 @@ static void refuses_in_words_of_options(void **state)
     refuse(&(struct run_options){BASH, .limit[LIMIT_TIMEOUT] = "601"},
            "--timeout: 601 is above the maximum of 600 s (limits.timeout_seconds)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_MEMORY] = "1e3"},
-           "--memory: 1e3 is not a number (digits, at most one point)");
+           "--memory: 1e3 is not a number: digits, at most one point (unit: MB)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_MEMORY] = "064"},
-           "--memory: 064 is not a number (digits, at most one point)");
+           "--memory: 064 is not a number: digits, at most one point (unit: MB)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_MEMORY] = ""},
-           "--memory:  is not a number (digits, at most one point)");
+           "--memory:  is not a number: digits, at most one point (unit: MB)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_CPUS] = "2."},
-           "--cpus: 2. is not a number (digits, at most one point)");
+           "--cpus: 2. is not a number: digits, at most one point (unit: CPUs)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_CPUS] = "2.5"},
            "--cpus: 2.5 is above the maximum of 2 CPUs (of this host) (limits.cpus)");
     refuse(&(struct run_options){BASH, .limit[LIMIT_DISK] = "8193"},
