@@ -4,10 +4,14 @@
 #include "kernel/mount.h"
 
 const struct proc_mask proc_masks[] = {
-    {"acpi", true},           {"cmdline", false},    {"config.gz", false},   {"interrupts", false},
-    {"kallsyms", false},      {"kcore", false},      {"key-users", false},   {"keys", false},
-    {"latency_stats", false}, {"partitions", false}, {"sched_debug", false}, {"scsi", true},
-    {"timer_list", false},
+    {"acpi", true},       {"asound", true},       {"bootconfig", false},    {"bus", true},
+    {"cmdline", false},   {"config.gz", false},   {"consoles", false},      {"diskstats", false},
+    {"driver", true},     {"fs", true},           {"interrupts", false},    {"iomem", false},
+    {"ioports", false},   {"irq", true},          {"kallsyms", false},      {"kcore", false},
+    {"key-users", false}, {"keys", false},        {"latency_stats", false}, {"locks", false},
+    {"mdstat", false},    {"modules", false},     {"mtrr", false},          {"partitions", false},
+    {"pressure", true},   {"sched_debug", false}, {"schedstat", false},     {"scsi", true},
+    {"softirqs", false},  {"swaps", false},       {"timer_list", false},    {"zoneinfo", false},
 };
 const size_t proc_n_masks = ARRAY_LEN(proc_masks);
 

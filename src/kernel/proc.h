@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// What a job must not read though it belongs to no process: facts about the host and its kernel.
+// What a job must not read though it belongs to no process: the host's hardware, how it was booted,
+// what its disks, devices and processors do for others. What is left is what programs ask for
+// (cpuinfo, meminfo, stat, loadavg, uptime, vmstat) or says what any kernel of this kind can do; a
+// test lists it.
 struct proc_mask {
     const char *path; // below /proc
     bool is_folder;

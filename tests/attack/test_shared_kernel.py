@@ -96,3 +96,30 @@ def test_locks_are_memory(isle, who):
 def test_locks_of_open_files_are_not_there(isle):
     """The same without a process to count them by."""
     assert answers(isle, "72, usr, 37, address") == ["EINVAL"]
+
+
+# Of the files of /proc that belong to no process and no namespace: what tells of this kind of kernel, and how busy
+# the host is as a whole: os.cpus(), free, ps and others read them.
+PROC = """
+buddyinfo cgroups cpuinfo crypto devices dma execdomains fb filesystems loadavg meminfo misc stat uptime version
+version_signature vmstat
+"""
+# Per namespace: sysvipc, net. Drivers and line disciplines of terminals: tty. For root alone on every kernel: the rest.
+PROC_FOLDERS = {"net", "self", "sys", "sysvipc", "thread-self", "tty"}
+
+
+def test_proc_tells_of_the_kernel_and_not_of_the_host(isle):
+    code = """
+for f in /proc/[a-z]*; do
+    if [ -d $f ]; then [ -z "$(ls -A $f)" ] || echo $f/
+    elif [ -r $f ] && [ -n "$(head -c 1 $f | tr '\\0' x)" ]; then echo $f
+    fi
+done
+"""
+    r = isle.command(["bash", "-c", code])
+    assert r.reason == "ok", r.result
+    folders = {line.split("/")[2] for line in r.lines if line.endswith("/")}
+    files = {line.split("/")[2] for line in r.lines if not line.endswith("/")}
+    assert folders <= PROC_FOLDERS, folders - PROC_FOLDERS
+    assert files - {"mounts"} <= set(PROC.split()), files - set(PROC.split())
+    assert {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"} <= files
