@@ -170,7 +170,7 @@ static void refuses_in_words_of_options(void **state)
            "--file: \"../x\" may not contain \"..\" (input_files[0].target_path)");
     refuse(&(struct run_options){BASH, .env = {bad_env, 1}}, "--env: NO is not NAME=VALUE");
     refuse(&(struct run_options){BASH, .env = {twice, 2}}, "--env: A is given twice");
-    refuse(&(struct run_options){BASH, .env = {bytes, 1}}, "--env: not valid UTF-8");
+    refuse(&(struct run_options){BASH, .env = {bytes, 1}}, "--env: not valid UTF-8 at byte 0");
     refuse(
         &(struct run_options){BASH, .env = {loader, 1}},
         "--env: refused: it steers a loader or an interpreter; set it in the job's own code if it "
@@ -195,7 +195,7 @@ static void refuses_in_words_of_options(void **state)
     refuse(&(struct run_options){.code = "x"},
            "-c: the language is not known; give -l python, javascript or bash");
     refuse(&(struct run_options){.file = "/etc"}, "code: /etc is neither a file nor a pipe");
-    refuse(&(struct run_options){.command = command}, "command: not valid UTF-8");
+    refuse(&(struct run_options){.command = command}, "command: not valid UTF-8 at byte 0");
     refuse(&(struct run_options){.command = command, .language = "bash"},
            "-l: goes with code, not with a command");
 }
