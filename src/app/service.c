@@ -291,6 +291,7 @@ int service_run(const struct seat *seat, struct pipeline_config *config)
     config->workspace_root = seat->workspace_root;
     config->cache_root = seat->cache_root;
     config->downgrades = seat->downgrades;
+    config->ahead_network = seat->ahead_network;
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);
     bool failed = e || s.failed;

@@ -79,6 +79,7 @@ struct start_config front_start_config(const struct front_settings *f,
         .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,
         .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
         .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
+        .allow_host_network = (uint32_t)c->number[SETTING_NETWORK_ALLOW_HOST],
         .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
         .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
     };

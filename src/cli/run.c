@@ -114,6 +114,9 @@ static struct start_config start_config_of(const struct run *r)
     if (r->job.job.limits.value[LIMIT_DISK] > r->settings.host.tmpfs_max_mb) {
         c.meanwhile = make_ready;
     }
+    if (r->job.job.network == JOB_NETWORK_HOST) {
+        c.ahead_network = PLAN_NETWORK_HOST;
+    }
     return c;
 }
 

@@ -497,6 +497,13 @@ static int add_sets(struct builder *b)
     return buf_putc(json, ']');
 }
 
+static int add_network(struct builder *b)
+{
+    put_key(&b->job->json, "network");
+    return b->o->network ? put_text(b, "--network", b->o->network)
+                         : buf_puts(&b->job->json, "null");
+}
+
 // What the job's own rules say, in the words of options.
 static int check(struct builder *b, const struct lower_host *host)
 {
@@ -515,9 +522,9 @@ static int check(struct builder *b, const struct lower_host *host)
 int run_job_build(const struct run_options *o, const struct lower_host *host, struct run_job *ret,
                   struct run_error *ret_error)
 {
-    static int (*const parts[])(struct builder *) = {add_payload, add_params,    add_limits,
-                                                     add_env,     add_cwd,       add_stdin,
-                                                     add_files,   add_artifacts, add_sets};
+    static int (*const parts[])(struct builder *) = {
+        add_payload, add_params, add_limits,    add_env,  add_cwd,
+        add_stdin,   add_files,  add_artifacts, add_sets, add_network};
     struct builder b = {o, ret, ret_error, LANGUAGE_NONE};
     *ret = (struct run_job){.json = BUF_INIT(JOB_MAX_JSON_BYTES), .job = {.stdin_fd = -1}};
     ret->fds = calloc(o->files.n + 1, sizeof *ret->fds);

@@ -24,6 +24,9 @@ static const struct option own_options[] = {
      "a file the job makes; with ? it may be missing", NULL},
     {"--package-set", NULL, "NAME", OPTION_LIST, AT(sets),
      "a folder of packages below SANDBOX_PACKAGES_ROOT; the first counts first"},
+    {"--network", NULL, "none|host", OPTION_TEXT, AT(network),
+     "none: a loopback of its own; host: this host's, with SANDBOX_NETWORK_ALLOW_HOST=true",
+     "none host"},
     {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
      "where artifacts go, under their path in /workspace; without it only --json lists them",
      VALUES_FOLDER},
@@ -110,6 +113,7 @@ const char *run_options_of_field(const char *field)
                 {"cwd", "--cwd"},
                 {"input_files", "--file"},
                 {"artifacts", "--artifact"},
+                {"network", "--network"},
                 {"package_sets", "--package-set"},
                 {"language", "-l"},
                 {"stdin_fd", "--stdin"}};

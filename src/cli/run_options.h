@@ -19,7 +19,7 @@ struct run_options {
     const char *limit[LIMIT_COUNT];
     struct option_list env, files, artifacts, sets;
     const char *cwd;
-    const char *output_dir;
+    const char *output_dir, *network;
     bool json, show_plan, help;
 };
 

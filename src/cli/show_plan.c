@@ -103,21 +103,22 @@ static void print_sizes(FILE *out, const struct plan *p)
 {
     const struct plan_limits *l = &p->low.start.limits;
     const char *added = p->conf->text[SETTING_SECCOMP_ALLOW];
-    fprintf(out,
-            "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
-            "  workspace        %s, %llu bytes, %llu inodes\n"
-            "  /tmp             tmpfs, %llu bytes, %u inodes\n"
-            "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
-            "  seccomp filter   %s%s%s\n  network          none: loopback only\n"
-            "  user             1000, in a user namespace of its own\n",
-            kind_names[p->job->kind], p->job->language ? ", " : "",
-            p->job->language ? language_names[p->job->language] : "", p->job->cwd,
-            workspace_kind(p), (unsigned long long)p->low.workspace_bytes,
-            (unsigned long long)p->low.workspace_inodes, (unsigned long long)l->tmp_bytes,
-            l->tmp_inodes, (unsigned long long)l->memory_bytes,
-            p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
-            (unsigned long long)l->file_bytes, filter_name(p),
-            *added ? ", and SANDBOX_SECCOMP_ALLOW adds " : "", added);
+    fprintf(
+        out,
+        "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
+        "  workspace        %s, %llu bytes, %llu inodes\n"
+        "  /tmp             tmpfs, %llu bytes, %u inodes\n"
+        "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
+        "  seccomp filter   %s%s%s\n  network          %s\n"
+        "  user             1000, in a user namespace of its own\n",
+        kind_names[p->job->kind], p->job->language ? ", " : "",
+        p->job->language ? language_names[p->job->language] : "", p->job->cwd, workspace_kind(p),
+        (unsigned long long)p->low.workspace_bytes, (unsigned long long)p->low.workspace_inodes,
+        (unsigned long long)l->tmp_bytes, l->tmp_inodes, (unsigned long long)l->memory_bytes,
+        p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
+        (unsigned long long)l->file_bytes, filter_name(p),
+        *added ? ", and SANDBOX_SECCOMP_ALLOW adds " : "", added,
+        p->low.start.network == PLAN_NETWORK_HOST ? "host: this host's" : "none: loopback only");
 }
 
 static void print_mounts(FILE *out, const struct plan *p)
@@ -227,7 +228,7 @@ static void put_sandbox(struct buf *b, const struct plan *p)
     put_number(b, "file_bytes", l->file_bytes);
     put(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
     put(b, "seccomp_allow", p->conf->text[SETTING_SECCOMP_ALLOW]);
-    put(b, "network", "none");
+    put(b, "network", p->low.start.network == PLAN_NETWORK_HOST ? "host" : "none");
     buf_putc(b, '}');
 }
 

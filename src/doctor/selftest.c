@@ -155,7 +155,8 @@ static int write_job(struct buf *json, const struct selftest *t)
         }
     }
     buf_printf(json,
-               ",\"limits\":{\"timeout_seconds\":10,\"memory_mb\":%d,\"disk_mb\":4,\"pids\":32,"
+               ",\"network\":\"none\",\"limits\":{\"timeout_seconds\":10,\"memory_mb\":%d,\"disk_"
+               "mb\":4,\"pids\":32,"
                "\"max_stdout_kb\":64,\"max_stderr_kb\":64}}",
                JOB_MB);
     return json->error;

@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 enum note_kind {
-    NOTE_PARKED = 1, // pid 2: phase one is done; the sender's credentials are its pid
+    NOTE_PARKED = 1, // pid 2: phase one is done; the sender's credentials are its pid; `error`: the
+                     // loopback may not be brought up here (positive errno)
     NOTE_MAP,        // pid 2: write my id maps; answered by one byte, 0 when done
     NOTE_ERROR,      // either: `step` failed with `error` (positive errno)
     NOTE_REPORT,     // shim: pid 2 ended with `status`

@@ -269,6 +269,7 @@ static void running(struct pipeline *p, const struct plan_record *rec)
     p->executed_at_ns = clock_now_ns();
     loop_timer_clear(p->loop, &p->patience);
     p->result.isolation.isolated = true;
+    p->result.isolation.downgrades |= rec->downgrades;
     loop_timer_set(p->loop, &p->time_limit,
                    (uint64_t)p->job.limits.value[LIMIT_TIMEOUT] * NS_PER_MS);
     if (p->has_folder) {
@@ -384,7 +385,8 @@ static int start(struct pipeline *p)
 // A sandbox that was prepared ahead, where there is one; else START makes it whole.
 static void execute(struct pipeline *p)
 {
-    int e = runner_take_parked(p->runner, &p->plan.start.id, go_on, p);
+    bool fits = p->plan.start.network == p->config->ahead_network;
+    int e = fits ? runner_take_parked(p->runner, &p->plan.start.id, go_on, p) : 0;
     if (e == -EAGAIN) {
         return;
     }
@@ -541,7 +543,7 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
                 (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);
     p->result.isolation.launcher = "native";
     p->result.isolation.start = "cold";
-    p->result.isolation.network = "none";
+    p->result.isolation.network = p->job.network == JOB_NETWORK_HOST ? "host" : "none";
     p->result.isolation.downgrades = config->downgrades;
     p->result.queued_at = p->result.started_at = clock_wall_ms();
     loop_timer_set(loop, &p->begin, 0);

@@ -43,8 +43,9 @@ struct pipeline_config {
     // minute. Far above what a slow host needs: a launch, or the end of a killed sandbox.
     uint64_t launcher_patience_ms;
     uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
-    uint32_t downgrades;                              // enum plan_downgrade bits, for the result
-    const char *tz;                                   // TZ inside
+    uint32_t ahead_network; // enum plan_network of the sandbox that is parked, if there is one
+    uint32_t downgrades;    // enum plan_downgrade bits, for the result
+    const char *tz;         // TZ inside
 };
 
 // Takes over *job (the caller's struct is emptied), on failure too. The result comes through

@@ -15,6 +15,8 @@ enum {
     LANDLOCK_ALL = 0xffff & ~(1 << 6) & ~(1 << 11),
 };
 
+enum { LANDLOCK_ABI_SCOPES = 6 }; // from here on abstract sockets and signals can be fenced off
+
 // Version of the kernel's interface; 0: none.
 int landlock_abi(void);
 // A ruleset that handles everything this version knows, and fences abstract sockets and signals

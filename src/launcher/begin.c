@@ -1,6 +1,7 @@
 // begin.c: the launcher's own part of a launch.
 #include "base/fd.h"
 #include "base/msg.h"
+#include "kernel/landlock.h"
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
 
@@ -24,6 +25,7 @@ int step_slot(struct launch *c)
         b->r = (struct plan_record){.id = b->id, .status = -1};
         snprintf(b->group, sizeof b->group, "j%u", b->id);
         memset(l->marks[i], 0, sizeof l->marks[i]);
+        b->network = c->q.network;
         c->box = b;
         launcher_mark(c, PLAN_T_REQUEST);
         return 0;
@@ -34,6 +36,9 @@ int step_slot(struct launch *c)
 int step_groups(struct launch *c)
 {
     if (ahead_take(c->l, c)) {
+        if (c->box->network == PLAN_NETWORK_HOST) {
+            c->net = fd_close(c->net);
+        }
         launcher_mark(c, PLAN_T_GROUPS);
         return 0;
     }
@@ -64,7 +69,9 @@ int step_channels(struct launch *c)
 int step_clone(struct launch *c)
 {
     int pidfd = -1;
-    const uint64_t net = c->net < 0 ? CLONE_NEWNET : 0; // else step network enters the ready one
+    // else step network enters the ready one, or the launcher's, the host's, is the job's
+    const uint64_t net =
+        c->net < 0 && c->box->network == PLAN_NETWORK_NONE ? CLONE_NEWNET : UINT64_C(0);
     const uint64_t namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
     struct clone_args a = {
         .flags = namespaces | CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
@@ -96,16 +103,33 @@ static void close_childs_ends(struct launch *c)
     c->child_report = fd_close(c->child_report);
 }
 
-struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint32_t *ret_step)
+// What a job with the host's network goes without.
+static uint32_t downgrades_of(const struct launcher *l, uint32_t network)
 {
-    struct launch c = {.l = l, .v2 = -1, .net = -1, .child_sock = -1, .child_report = -1};
+    if (network != PLAN_NETWORK_HOST) {
+        return 0;
+    }
+    return PLAN_HOST_NETWORK | (l->landlock_abi < LANDLOCK_ABI_SCOPES ? PLAN_ABSTRACT_SOCKETS : 0U);
+}
+
+struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int *ret_error,
+                          uint32_t *ret_step)
+{
+    if (q->network == PLAN_NETWORK_HOST && !l->config.allow_host_network) {
+        *ret_error = EPERM;
+        *ret_step = PLAN_STEP_check;
+        return NULL;
+    }
+    struct launch c = {
+        .l = l, .q.network = q->network, .v2 = -1, .net = -1, .child_sock = -1, .child_report = -1};
     for (int i = 0; i < SEAT_N_V1; i++) {
         c.tasks[i] = -1;
     }
     int e = steps_run(&c, PLAN_PHASE_ONE, PLAN_IN_LAUNCHER, ret_step);
     close_childs_ends(&c);
     if (!e) {
-        c.box->r.tag = tag;
+        c.box->r.tag = q->tag;
+        c.box->r.downgrades = downgrades_of(l, q->network);
         return c.box;
     }
     if (c.box) { // nothing lives in it: clone is the last step here
@@ -120,8 +144,11 @@ struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint
 
 // ---- phase two ------------------------------------------------------------------------------
 
-int begin_check(const struct launcher *l, const struct plan_request *q)
+int begin_check(const struct launcher *l, const struct box *box, const struct plan_request *q)
 {
+    if (box && box->network != q->network) { // it was born with the other
+        return -EINVAL;
+    }
     if (q->root != 0) { // one runtime root was given at start
         return -ENOENT;
     }

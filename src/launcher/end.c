@@ -162,8 +162,9 @@ static void on_end_of_sock(struct launcher *l, struct box *b)
     request_answer(l, &r, NULL, 0);
 }
 
-static void on_parked(struct launcher *l, struct box *b, pid_t pid)
+static void on_parked(struct launcher *l, struct box *b, pid_t pid, bool no_loopback)
 {
+    b->r.downgrades |= no_loopback ? PLAN_NO_LOOPBACK : 0U;
     int pidfd = sys_pidfd_open(pid);
     if (pidfd == -ESRCH) { // a cold launch does not wait for us: it is over already
         return;
@@ -198,7 +199,7 @@ static void on_map(struct launcher *l, struct box *b, pid_t pid)
 static void on_main_note(struct launcher *l, struct box *b, const struct note *n, pid_t from)
 {
     if (n->kind == NOTE_PARKED) {
-        on_parked(l, b, from);
+        on_parked(l, b, from, n->error != 0);
     } else if (n->kind == NOTE_MAP) {
         on_map(l, b, from);
     }

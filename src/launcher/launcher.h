@@ -32,6 +32,7 @@ struct box {
     bool gone;     // every process is reaped; only groups may be left
     uint32_t uid;
     char group[16];
+    uint32_t network;       // enum plan_network, from birth on
     int pidfd;              // of pid 1
     int main_pidfd;         // of pid 2, from PARKED on
     int sock;               // to pid 2; its end of file: execve has succeeded, or pid 2 is dead
@@ -89,6 +90,7 @@ struct launch {
     struct launcher *l;
     struct box *box;
     struct plan_request q; // from phase two on; the rung is resolved
+    int loopback_error;    // pid 2's: negative errno
     // the launcher's
     int tasks[SEAT_N_V1], v2, child_sock, child_report;
     int net; // a network namespace made ahead, or -1
@@ -114,7 +116,11 @@ enum child_fd {
     CHILD_END,
 };
 
-#define TEMPLATE_MASK "tmp/" // below it lies what covers files of /proc
+// Further bits of seat_config.test_refuse_rungs, beside 1 << enum plan_rung.
+enum { LAUNCHER_REFUSE_LOOPBACK = 1 << 4, LAUNCHER_REFUSE_SCOPES = 1 << 5 }; // Landlock below 6
+
+#define TEMPLATE_MASK "tmp/"        // below it lies what covers files of /proc
+#define TEMPLATE_NETWORK "tmp/net/" // what covers files of /etc in jobs with the host's network
 
 void launcher_mark(const struct launch *c, enum plan_mark mark);
 
@@ -148,16 +154,18 @@ int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock);
 int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid);
 // The first rung that works on this host.
 uint32_t rung_find(struct launcher *l);
-// Tests: makes the rungs in the mask fail. 0 or -errno.
+// Tests: makes the rungs in the mask fail, with LAUNCHER_REFUSE_LOOPBACK the loopback too. 0 or
+// -errno.
 int rung_refuse(uint32_t mask);
 
 // begin.c
-// Phase one. NULL and *ret_error (positive), *ret_step on failure.
-struct box *begin_prepare(struct launcher *l, uint32_t tag, int *ret_error, uint32_t *ret_step);
+// Phase one, for a job with q->network. NULL and *ret_error (positive), *ret_step on failure.
+struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int *ret_error,
+                          uint32_t *ret_step);
 // Phase two in `box`. On failure the box is on its way to an END record with the error.
 void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds);
-// Would this START be refused by this host? 0 or -errno.
-int begin_check(const struct launcher *l, const struct plan_request *q);
+// Would this START (in `box`, NULL: in one of its own) be refused by this host? 0 or -errno.
+int begin_check(const struct launcher *l, const struct box *box, const struct plan_request *q);
 
 // ahead.c
 // Fills tasks, v2, net and the box's group. False: nothing is ready.

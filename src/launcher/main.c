@@ -205,6 +205,10 @@ static void seal_shim(const struct launcher *l)
 static void find_abilities(struct launcher *l)
 {
     l->landlock_abi = landlock_abi();
+    if (l->config.test_refuse_rungs & LAUNCHER_REFUSE_SCOPES &&
+        l->landlock_abi >= LANDLOCK_ABI_SCOPES) {
+        l->landlock_abi = LANDLOCK_ABI_SCOPES - 1;
+    }
     l->n_cpus = (unsigned)get_nprocs(); // at least 1
     l->rung = rung_find(l);
     if (l->rung == PLAN_RUNG_NONE && l->config.require_user_namespace) {

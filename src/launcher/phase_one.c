@@ -226,6 +226,24 @@ int step_mount_shm(struct launch *c)
     return mount_tmpfs("dev/shm", "size=64m,nr_inodes=4096,mode=1777");
 }
 
+// What the host's network needs of the host's /etc, as host root copied it at the start; from below
+// /tmp, which is covered next.
+int step_network_files(struct launch *c)
+{
+    static const char *const files[][2] = {
+        {TEMPLATE_NETWORK "resolv.conf", "etc/resolv.conf"},
+        {TEMPLATE_NETWORK "hosts", "etc/hosts"},
+        {TEMPLATE_NETWORK "ca", "etc/ssl/certs/ca-certificates.crt"},
+    };
+    for (size_t i = 0; c->box->network == PLAN_NETWORK_HOST && i < ARRAY_LEN(files); i++) {
+        // ENOENT: the host has no such file, or the runtime root no place for it
+        if (mount(files[i][0], files[i][1], NULL, MS_BIND, NULL) && errno != ENOENT) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
 int step_mount_proc(struct launch *c)
 {
     (void)c;
@@ -255,7 +273,13 @@ int step_mask_proc(struct launch *c)
 
 int step_loopback(struct launch *c)
 {
-    return c->net >= 0 ? 0 : net_loopback_up(); // up already when made ahead
+    if (c->net >= 0 || c->box->network == PLAN_NETWORK_HOST) { // up already when made ahead
+        return 0;
+    }
+    c->loopback_error = net_loopback_up();
+    // Refused by a security module: a namespace without any network is as closed. PARKED tells.
+    bool refused = c->loopback_error == -EPERM || c->loopback_error == -EACCES;
+    return refused ? 0 : c->loopback_error;
 }
 
 int step_hostname(struct launch *c)
@@ -297,7 +321,7 @@ int step_landlock_rules(struct launch *c)
 
 int step_park(struct launch *c)
 {
-    struct note n = {.kind = NOTE_PARKED};
+    struct note n = {.kind = NOTE_PARKED, .error = -c->loopback_error};
     launcher_mark(c, PLAN_T_PARKED);
     return msg_send(CHILD_SOCK, &n, sizeof n, NULL, 0, 0);
 }

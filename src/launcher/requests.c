@@ -34,7 +34,7 @@ void request_answer(struct launcher *l, const struct plan_record *r, const int *
 static void prepare(struct launcher *l, const struct plan_request *q, int *fds, struct answer *a)
 {
     (void)fds;
-    struct box *b = begin_prepare(l, q->tag, &a->r.error, &a->r.step);
+    struct box *b = begin_prepare(l, q, &a->r.error, &a->r.step);
     a->r.id = b ? b->id : 0;
     if (b) {
         a->r.shim_pid = b->r.shim_pid;
@@ -60,10 +60,10 @@ static void start(struct launcher *l, const struct plan_request *q, int *fds, st
         return;
     }
     a->r.op = PLAN_END;
-    a->r.error = q->id && !b ? ENOENT : -begin_check(l, q);
+    a->r.error = q->id && !b ? ENOENT : -begin_check(l, b, q);
     a->r.step = PLAN_STEP_check;
     if (!q->id && !a->r.error) {
-        b = begin_prepare(l, q->tag, &a->r.error, &a->r.step);
+        b = begin_prepare(l, q, &a->r.error, &a->r.step);
     }
     if (!b) {
         return;

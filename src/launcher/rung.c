@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -144,8 +145,25 @@ uint32_t rung_find(struct launcher *l)
     return PLAN_RUNG_NONE;
 }
 
+static int refuse_loopback(void)
+{
+    const struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 2),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SIOCSIFFLAGS, 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+    };
+    return seccomp_install(code, ARRAY_LEN(code));
+}
+
 int rung_refuse(uint32_t mask)
 {
+    int refused = mask & LAUNCHER_REFUSE_LOOPBACK ? refuse_loopback() : 0;
+    if (refused) {
+        return refused;
+    }
     for (uint32_t rung = PLAN_RUNG_PARENT; rung < PLAN_RUNG_NONE; rung++) {
         const struct sock_filter code[] = {
             BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),

@@ -51,6 +51,8 @@ static const struct {
     {"../proc/self/mounts", "new/jail/etc/mtab"},
 };
 
+static const char hosts_text[] = "127.0.0.1 localhost %s\n::1 localhost ip6-localhost %s\n";
+
 // "%s" is the host name.
 static const struct {
     const char *path, *text;
@@ -61,7 +63,7 @@ static const struct {
     {"new/jail/etc/group", "root:x:0:\nnogroup:x:65534:\nsandbox:x:1000:\n"},
     {"new/jail/etc/nsswitch.conf",
      "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"},
-    {"new/jail/etc/hosts", "127.0.0.1 localhost %s\n::1 localhost ip6-localhost %s\n"},
+    {"new/jail/etc/hosts", hosts_text},
     {"new/jail/etc/hostname", "%s\n"},
     {"new/jail/etc/timezone", "Etc/UTC\n"},
     {"new/jail/etc/profile", "# isle makes the whole environment of a job\n"},
@@ -90,17 +92,15 @@ static int make_text(const char *path, const char *format, const char *hostname)
     return fd < 0 ? -errno : fd_write_all(fd, text, len);
 }
 
-static int copy_file(const char *name)
+// Appends a file, where there is one.
+static int copy_to(const char *from, const char *to)
 {
-    char from[64], to[64];
-    snprintf(from, sizeof from, "rt/etc/%s", name);
-    snprintf(to, sizeof to, "new/jail/etc/%s", name);
     AUTO_CLOSE int in = open(from, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (in < 0) {
         return errno == ENOENT ? 0 : -errno;
     }
-    AUTO_CLOSE int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);
-    if (out < 0) {
+    AUTO_CLOSE int out = open(to, O_CREAT | O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0644);
+    if (out < 0 || lseek(out, 0, SEEK_END) < 0) { // sendfile takes no O_APPEND
         return -errno;
     }
     for (;;) {
@@ -109,6 +109,14 @@ static int copy_file(const char *name)
             return n < 0 ? -errno : 0;
         }
     }
+}
+
+static int copy_file(const char *name)
+{
+    char from[64], to[64];
+    snprintf(from, sizeof from, "rt/etc/%s", name);
+    snprintf(to, sizeof to, "new/jail/etc/%s", name);
+    return copy_to(from, to);
 }
 
 static int bind_tree(const char *name)
@@ -157,6 +165,32 @@ static int make_own_tree(const char **ret_what)
     return e;
 }
 
+// Host root left copies of the host's files in net/ (start/child.c); `to` may grow by its own
+// lines.
+static int copy_network(const char *name, const char *to)
+{
+    char from[32];
+    snprintf(from, sizeof from, "net/%s", name);
+    return copy_to(from, to);
+}
+
+// resolv.conf's place is made for all jobs: without the host's network it is empty.
+static int make_network_files(const struct seat_config *config, const char **ret_what)
+{
+    *ret_what = "new/jail/tmp/net";
+    if (!config->allow_host_network) {
+        return 0;
+    }
+    if (mkdir("new/jail/" TEMPLATE_NETWORK, 0755)) {
+        return -errno;
+    }
+    int e = make_text("new/jail/etc/resolv.conf", "", "");
+    e = e ? e : make_text("new/jail/" TEMPLATE_NETWORK "hosts", hosts_text, config->hostname);
+    e = e ? e : copy_network("hosts", "new/jail/" TEMPLATE_NETWORK "hosts");
+    e = e ? e : copy_network("resolv.conf", "new/jail/" TEMPLATE_NETWORK "resolv.conf");
+    return e ? e : copy_network("ca", "new/jail/" TEMPLATE_NETWORK "ca");
+}
+
 static int make_jail_files(const struct seat_config *config, const char **ret_what)
 {
     int e = 0;
@@ -176,13 +210,13 @@ static int make_jail_files(const struct seat_config *config, const char **ret_wh
         *ret_what = copies[i];
         e = copy_file(copies[i]);
     }
-    return e;
+    return e ? e : make_network_files(config, ret_what);
 }
 
 static int make_jail(const struct seat_config *config, const char **ret_what)
 {
     *ret_what = "jail (tmpfs)";
-    int e = new_tmpfs("new/jail", "size=2m,nr_inodes=256,mode=755");
+    int e = new_tmpfs("new/jail", "size=4m,nr_inodes=256,mode=755");
     e = e ? e : make_jail_files(config, ret_what);
     for (size_t i = 0; i < ARRAY_LEN(trees) && !e; i++) {
         *ret_what = trees[i];

@@ -19,5 +19,15 @@ const struct downgrade downgrades[] = {
      "start as root, or give the user a range in /etc/subuid and /etc/subgid"},
     {PLAN_SECCOMP_ALLOW, "seccomp_allow", "jobs may make system calls that the policy refuses",
      "unset SANDBOX_SECCOMP_ALLOW"},
+    {PLAN_HOST_NETWORK, "network_host",
+     "the job reaches what this host reaches: its loopback, its network, metadata services",
+     "--network none; unset SANDBOX_NETWORK_ALLOW_HOST and SANDBOX_NETWORK_DEFAULT"},
+    {PLAN_ABSTRACT_SOCKETS, "abstract_sockets",
+     "a job with the host's network reaches sockets of the host under abstract names",
+     "Linux 6.12 or newer with Landlock (version 6), or --network none"},
+    {PLAN_NO_LOOPBACK, "no_loopback",
+     "jobs have no network at all, not even a loopback of their own",
+     "let isle configure interfaces of its own network namespaces (a security module refuses it; "
+     "deploy/apparmor)"},
 };
 const size_t n_downgrades = sizeof downgrades / sizeof *downgrades;

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 // CPUs this process may run on: what its cpuset or taskset leaves of the machine's.
 static uint32_t usable_cpus(void)
@@ -20,7 +21,10 @@ static uint32_t usable_cpus(void)
 
 void lower_host_read(const struct conf *c, struct lower_host *ret)
 {
+    bool host = strcmp(c->text[SETTING_NETWORK_DEFAULT], job_network_names[JOB_NETWORK_HOST]) == 0;
     *ret = (struct lower_host){
+        .host_network = conf_bool(c, SETTING_NETWORK_ALLOW_HOST),
+        .network = host ? JOB_NETWORK_HOST : JOB_NETWORK_NONE,
         .cpus_percent = 100 * usable_cpus(),
         .max_disk_mb = c->number[SETTING_MAX_DISK_MB],
         .tmpfs_max_mb = c->number[SETTING_TMPFS_WORKSPACE_MB],

@@ -249,6 +249,24 @@ static int parse_env(struct parse *p, yyjson_val *v)
     return 0;
 }
 
+const char *const job_network_names[JOB_N_NETWORKS] = {
+    [JOB_NETWORK_NONE] = "none", [JOB_NETWORK_HOST] = "host"};
+
+static int parse_network(struct parse *p, yyjson_val *v)
+{
+    const char *name = yyjson_get_str(v);
+    if (!name) {
+        return job_wrong_type(p, "network", v, "a string");
+    }
+    for (int i = JOB_NETWORK_NONE; i < JOB_N_NETWORKS; i++) {
+        if (yyjson_equals_str(v, job_network_names[i])) {
+            p->job->network = (enum job_network)i;
+            return 0;
+        }
+    }
+    return job_refuse(p->error, "network", "%.40s is neither none nor host", name);
+}
+
 static int parse_cwd(struct parse *p, yyjson_val *v)
 {
     AUTO_FREE char *relative = NULL;
@@ -279,6 +297,7 @@ static const struct field {
     {"command", parse_command},
     {"env", parse_env},
     {"cwd", parse_cwd},
+    {"network", parse_network},
     {"limits", job_parse_limits},
     {"input_files", job_parse_files},
     {"stdin_fd", job_parse_stdin},

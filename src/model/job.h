@@ -25,6 +25,14 @@ enum job_kind {
     JOB_COMMAND, // argv
 };
 
+enum job_network {
+    JOB_NETWORK_DEFAULT, // the setting's; resolved by lower_check_host()
+    JOB_NETWORK_NONE,
+    JOB_NETWORK_HOST,
+    JOB_N_NETWORKS,
+};
+extern const char *const job_network_names[JOB_N_NETWORKS]; // NULL, "none", "host"
+
 enum {
     JOB_MAX_CODE_BYTES = 1 << 20,
     JOB_MAX_PARAMS_BYTES = 8 << 20,
@@ -62,9 +70,10 @@ struct job {
                      // "script.sh"
     char *params;    // JSON text, digit for digit; "{}" when not given
     size_t params_len;
-    char **argv;     // NULL-terminated; NULL unless JOB_COMMAND
-    char **env;      // "K=V", NULL-terminated: the job's own, checked
-    char *cwd;       // absolute, below /workspace
+    char **argv; // NULL-terminated; NULL unless JOB_COMMAND
+    char **env;  // "K=V", NULL-terminated: the job's own, checked
+    char *cwd;   // absolute, below /workspace
+    enum job_network network;
     int stdin_fd;    // -1: empty
     int stdin_index; // into the descriptors that come along; -1: none
     struct job_file *files;
@@ -84,9 +93,9 @@ struct job_error {
 // Parses and checks. JSON fields (a subset of SandboxJob): language, code, code_name, params,
 // command (argv), env (object of strings), cwd, limits (object), input_files [{target_path, mode?,
 // fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [path | {path,
-// optional}], package_sets [name]. null means "not given". Unknown fields are refused by name. 0 or
-// -EINVAL (-ENOMEM) with *ret_error; *ret is job_done()-able either way. Descriptor indices are
-// bounded by n_fds, each used once, and bound by job_bind().
+// optional}], package_sets [name], network ("none" or "host"). null means "not given". Unknown
+// fields are refused by name. 0 or -EINVAL (-ENOMEM) with *ret_error; *ret is job_done()-able
+// either way. Descriptor indices are bounded by n_fds, each used once, and bound by job_bind().
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no

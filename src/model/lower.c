@@ -41,6 +41,15 @@ int lower_check_host(struct job *j, const struct lower_host *host, struct job_er
         return job_refuse(ret_error, "package_sets",
                           "there are none here: SANDBOX_PACKAGES_ROOT is not set");
     }
+    if (j->network == JOB_NETWORK_DEFAULT) {
+        j->network = host->network;
+    }
+    if (j->network == JOB_NETWORK_HOST && !host->host_network) {
+        return job_refuse(
+            ret_error, "network",
+            "the host's network is not allowed: SANDBOX_NETWORK_ALLOW_HOST is not set "
+            "to true");
+    }
     int64_t cpus = host->cpus_percent ? host->cpus_percent : limit_specs[LIMIT_CPUS].max;
     int e = cap(l, LIMIT_CPUS, cpus, "of this host", ret_error);
     return e ? e : cap(l, LIMIT_DISK, host->max_disk_mb, "SANDBOX_MAX_DISK_MB", ret_error);
@@ -84,7 +93,7 @@ void lower_job(const struct job *j, const struct lower_host *host,
     size_workspace(disk_mb, staged, ret);
     struct plan_request *q = &ret->start;
     q->op = PLAN_START;
-    q->network = PLAN_NETWORK_NONE;
+    q->network = j->network == JOB_NETWORK_HOST ? PLAN_NETWORK_HOST : PLAN_NETWORK_NONE;
     q->rung = PLAN_RUNG_AUTO;
     q->workspace_kind = tmpfs ? PLAN_WORKSPACE_TMPFS : PLAN_WORKSPACE_FOLDER;
     q->filter = tmpfs ? PLAN_FILTER_TMPFS : PLAN_FILTER_FOLDER;

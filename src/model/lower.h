@@ -16,13 +16,16 @@ struct lower_host {
     int64_t max_disk_mb;   // SANDBOX_MAX_DISK_MB
     int64_t tmpfs_max_mb;  // SANDBOX_TMPFS_WORKSPACE_MB: up to here a one-shot workspace is a tmpfs
     bool has_packages;     // SANDBOX_PACKAGES_ROOT is set
+    bool host_network;     // SANDBOX_NETWORK_ALLOW_HOST
+    enum job_network network; // SANDBOX_NETWORK_DEFAULT
 };
 
 // From the settings and this process's CPUs.
 void lower_host_read(const struct conf *c, struct lower_host *ret);
 
 // A limit that the job itself gave and the host does not have is refused, by name and bound; a
-// default is lowered to what there is. So is a package set where there are none. 0 or -EINVAL.
+// default is lowered to what there is. So is a package set where there are none, and the
+// host's network where it is not allowed; the default one is filled in. 0 or -EINVAL.
 int lower_check_host(struct job *j, const struct lower_host *host, struct job_error *ret_error);
 
 // What staging will put into the workspace before the job runs. With disk_mb 0 the tmpfs has

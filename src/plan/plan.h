@@ -52,7 +52,8 @@ enum plan_op {
                     // here
     PLAN_END, // sandbox `id` is over: processes reaped, groups removed. The last record of an id
     // service -> launcher, each answered by a record of the same op (START: by EXECUTED and END)
-    PLAN_PREPARE,    // phase one only; the answer's id names the parked sandbox
+    PLAN_PREPARE,    // phase one only, for jobs with `network`; the answer's id names the parked
+                     // sandbox
     PLAN_START,      // phase two in sandbox `id`, or both phases when id is 0
     PLAN_SIGNAL,     // `signal` to every process of the sandbox but its shim
     PLAN_KILL,       // SIGKILL to all of it; END follows
@@ -78,8 +79,10 @@ enum plan_workspace {
 enum plan_filter { PLAN_FILTER_TMPFS, PLAN_FILTER_FOLDER, PLAN_N_FILTERS };
 
 enum plan_network {
-    PLAN_NETWORK_NONE
-}; // proxy and host come with later work; nothing else is accepted
+    PLAN_NETWORK_NONE, // a namespace of its own with a loopback
+    PLAN_NETWORK_HOST, // the host's namespace; only where seat_config.allow_host_network is set
+    PLAN_N_NETWORKS,
+};
 
 // Descriptors of PLAN_START, in this order, all present.
 enum plan_start_fd {
@@ -164,7 +167,8 @@ struct plan_record {
     uint64_t memory_peak_bytes;
     uint64_t pids_peak; // without the shim
     uint64_t marks_ns[PLAN_N_MARKS];
-    uint32_t downgrades;   // READY: bits of enum plan_downgrade
+    uint32_t downgrades;   // bits of enum plan_downgrade. READY: of every job; PARKED, EXECUTED,
+                           // END: of this one besides
     uint32_t landlock_abi; // READY: 0: none
 };
 
@@ -178,7 +182,10 @@ enum plan_downgrade {
     PLAN_NO_CGROUP_CPU = 1 << 4, // the share
     PLAN_NO_CPU_TIME = 1 << 5,   // no accounting of CPU time either
     PLAN_SINGLE_UID = 1 << 6,
-    PLAN_SECCOMP_ALLOW = 1 << 7, // seat_config.n_calls: the policy was widened
+    PLAN_SECCOMP_ALLOW = 1 << 7,    // seat_config.n_calls: the policy was widened
+    PLAN_HOST_NETWORK = 1 << 8,     // of one job: PLAN_NETWORK_HOST
+    PLAN_ABSTRACT_SOCKETS = 1 << 9, // likewise, and no Landlock that keeps it from those names
+    PLAN_NO_LOOPBACK = 1 << 10,     // of one job: nobody may bring one up here
 };
 
 _Static_assert(sizeof(struct plan_limits) == 48, "wire size");

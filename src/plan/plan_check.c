@@ -15,13 +15,14 @@ enum {
     NEEDS_SIZE = 16,
     NEEDS_SET = 32,
     NEEDS_TMPFS_NO = 64,
+    NEEDS_NETWORK = 128,
 };
 
 static const struct {
     uint8_t known, needs, fds;
 } ops[PLAN_OP_END] = {
-    [PLAN_PREPARE] = {1, 0, 0},
-    [PLAN_START] = {1, NEEDS_UID | NEEDS_JOB, PLAN_N_START_FDS},
+    [PLAN_PREPARE] = {1, NEEDS_NETWORK, 0},
+    [PLAN_START] = {1, NEEDS_UID | NEEDS_JOB | NEEDS_NETWORK, PLAN_N_START_FDS},
     [PLAN_SIGNAL] = {1, NEEDS_ID | NEEDS_SIGNAL, 0},
     [PLAN_KILL] = {1, NEEDS_ID, 0},
     [PLAN_SAMPLE] = {1, NEEDS_ID, 0},
@@ -98,7 +99,6 @@ static int check_job(const struct plan_request *q, const char **ret_field)
         uint32_t value, end;
     } rules[] = {
         {"filter", q->filter, PLAN_N_FILTERS},
-        {"network", q->network, PLAN_NETWORK_NONE + 1},
         {"rung", q->rung, PLAN_RUNG_NONE + 1},
         {"workspace_kind", q->workspace_kind, PLAN_WORKSPACE_TMPFS + 1},
         {"tmp_folder", q->tmp_folder, 2},
@@ -161,6 +161,9 @@ int plan_check(const struct plan_request *q, int n_fds, const char **ret_field)
     }
     if ((needs & NEEDS_TMPFS_NO) && q->workspace_no >= PLAN_MAX_TMPFS) {
         return bad(-ERANGE, "workspace_no", ret_field);
+    }
+    if ((needs & NEEDS_NETWORK) && q->network >= PLAN_N_NETWORKS) {
+        return bad(-EINVAL, "network", ret_field);
     }
     return (needs & NEEDS_JOB) ? check_job(q, ret_field) : 0;
 }

@@ -6,6 +6,7 @@
 //   proc (fully visible, read-write)  ws (workspace root)  rt (runtime root)  guest (wrappers)
 //   dev (nodes)  new (empty, for the launcher's own tmpfs root)
 //   cache (package sets; only where there is a cache)
+//   net (files for jobs with the host's network; only where those are allowed)
 #ifndef ISLE_PLAN_SEAT_H
 #define ISLE_PLAN_SEAT_H
 
@@ -34,6 +35,7 @@ struct seat_config {
     uint32_t uid_base;          // host uid of inner 0, for messages only
     uint32_t test_refuse_rungs; // tests: bit 1 << enum plan_rung; 0 in every real start
     uint32_t require_user_namespace; // 1: rung none is refused
+    uint32_t allow_host_network;     // 1: PLAN_NETWORK_HOST is not refused
     uint32_t n_calls;                // system calls that jobs may make besides the policy's
     uint32_t calls[SEAT_MAX_CALLS];  // by number
     char hostname[SEAT_HOSTNAME_MAX];

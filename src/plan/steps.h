@@ -46,6 +46,7 @@ enum plan_where {
     X(mounts, ONE, PID2, "a copy of the template that is this job's alone")                        \
     X(mount_proc, ONE, PID2, "read-only for the job")                                              \
     X(mask_proc, ONE, PID2, "covered before anybody but us can look; by what /tmp covers next")    \
+    X(network_files, ONE, PID2, "from below /tmp too, where jobs may have the host's network")     \
     X(mount_tmp, ONE, PID2, "every mount target exists before anything of a user is mounted")      \
     X(mount_shm, ONE, PID2, "in the sandbox's own memory group, bounded")                          \
     X(loopback, ONE, PID2, "as inner root, which owns the network namespace")                      \

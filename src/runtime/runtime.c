@@ -38,6 +38,13 @@ static const char *const fixed_env[] = {
     "MPLCONFIGDIR=/tmp/matplotlib", // it makes the folder; else it litters the workspace
 };
 
+// With the host's network: its authorities, which lie there then (launcher/phase_one.c). OpenSSL,
+// and with it Python, looks into a folder otherwise, Node into itself.
+static const char *const host_network_env[] = {
+    "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt",
+    "NODE_EXTRA_CA_CERTS=/etc/ssl/certs/ca-certificates.crt",
+};
+
 // "NAME=%ld" with the CPUs a job may use: libraries would start a thread per CPU of the host.
 static const char *const cpu_env[] = {"PYTHON_CPU_COUNT",    "OPENBLAS_NUM_THREADS",
                                       "OMP_NUM_THREADS",     "MKL_NUM_THREADS",
@@ -103,6 +110,9 @@ static int build_env(struct runtime_start *s, const struct job *j, const char *t
     snprintf(cpus, sizeof cpus, "%ld", whole_cpus(j));
     for (size_t i = 0; i < ARRAY_LEN(cpu_env); i++) {
         s->own_env[n++] = put(s, used, cpu_env[i], cpus);
+    }
+    for (size_t i = 0; j->network == JOB_NETWORK_HOST && i < ARRAY_LEN(host_network_env); i++) {
+        s->own_env[n++] = host_network_env[i];
     }
     s->own_env[n++] = put(s, used, "TZ", tz ? tz : "UTC");
     // what a program printed before it was ended is worth more than its speed; for snippets too,

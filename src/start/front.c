@@ -59,6 +59,7 @@ int front_groups(struct start *s)
     memcpy(start_fd(s, CHILD_V1), made.fd, sizeof(int) * SEAT_N_V1);
     s->record.uid_count = PLAN_UID_COUNT;
     s->record.magic = START_MAGIC;
+    s->record.ahead_network = s->config->ahead_network;
     s->record.seat = (struct seat_config){
         .magic = SEAT_MAGIC,
         .version = SEAT_VERSION,
@@ -67,6 +68,7 @@ int front_groups(struct start *s)
         .uid_base = s->uid_base,
         .test_refuse_rungs = s->config->test_refuse_rungs,
         .require_user_namespace = s->config->require_user_namespace,
+        .allow_host_network = s->config->allow_host_network,
         .n_calls = s->config->n_calls,
     };
     if (s->config->n_calls > SEAT_MAX_CALLS) {

@@ -118,7 +118,8 @@ int inner_serving(struct start *s)
 // sheds and drops: asked for before either. Its answer comes after READY.
 static void ask_ahead(struct seat *seat)
 {
-    struct plan_request q = {.op = PLAN_PREPARE, .tag = START_AHEAD_TAG};
+    struct plan_request q = {
+        .op = PLAN_PREPARE, .tag = START_AHEAD_TAG, .network = seat->ahead_network};
     if (!msg_send(seat->launcher, &q, sizeof q, NULL, 0, MSG_DONTWAIT)) {
         seat->ahead_tag = q.tag;
     }
@@ -145,6 +146,7 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     }
     close(INNER_RECORD);
     seat.launcher_pid = s.record.launcher_pid;
+    seat.ahead_network = s.record.ahead_network;
     prctl(PR_SET_NAME, INNER_NAME);
     ask_ahead(&seat);
     e = start_run_steps(&s, START_INNER);

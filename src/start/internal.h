@@ -30,6 +30,7 @@ enum start_fds {
 struct start_record {
     uint32_t magic, uid_count;
     int32_t launcher_pid;
+    uint32_t ahead_network;
     struct seat_config seat;
     uint64_t marks_ns[START_N_MARKS];
 };
@@ -105,6 +106,7 @@ _Noreturn void child_run(struct start *s);
 int child_session(struct start *s);
 int child_mounts(struct start *s);
 int child_devices(struct start *s);
+int child_network(struct start *s); // network.c
 int child_user_namespace(struct start *s);
 int child_ids(struct start *s);
 int child_reexec(struct start *s);

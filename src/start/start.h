@@ -24,6 +24,8 @@ struct start_config {
     uint64_t pids;
     uint32_t test_refuse_rungs;
     uint32_t require_user_namespace;
+    uint32_t allow_host_network; // jobs may ask for the host's network
+    uint32_t ahead_network;      // enum plan_network of the sandbox that is prepared meanwhile
     const uint32_t *calls; // n_calls (at most SEAT_MAX_CALLS) numbers of system calls that jobs may
     uint32_t n_calls;      // make besides the policy's
     // Called by the front while the service starts and it has nothing to do: `once` is the folder
@@ -77,6 +79,7 @@ struct seat {
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
     uint32_t landlock_abi;
+    uint32_t ahead_network; // of that sandbox
     uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0
     uint64_t marks_ns[START_N_MARKS];
 };

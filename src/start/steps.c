@@ -34,6 +34,9 @@ const struct start_step start_steps[] = {
      "folders by path."},
     {"devices", START_CHILD, child_devices,
      "Real nodes need mknod, which no user namespace grants."},
+    {"network", START_CHILD, child_network,
+     "Only where jobs may have the host's network: its names and authorities, read with the rights "
+     "that are about to go."},
     {"user-namespace", START_CHILD, child_user_namespace,
      "After the last act that needs host root; without a cgroup namespace, whose border would "
      "forbid to move jobs into their groups."},

@@ -182,7 +182,8 @@ def check_result(r: dict) -> None:
     # tests that bring a host of their own, with downgrades of its own, run in no other variant
     if ran and variants.NOW.changes:
         assert r["isolation"]["downgrades"] == list(variants.NOW.downgrades), r["isolation"]
-    assert r["isolation"]["network"] == "none" or not ran
+    assert r["isolation"]["network"] in ("none", "host") or not ran
+    assert (r["isolation"]["network"] == "host") == ("network_host" in r["isolation"]["downgrades"]) or not ran
 
 
 # ---------------------------------------------------------------------------------------------------------

@@ -77,10 +77,10 @@ API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -
 ART-03 LU  ART-05 LU  ART-09 -
 ENV-02 LU  ENV-03 L   ENV-04 L
 FS-08 LU   FS-18 -    FS-19 L
-KER-01 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
+KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
 LIM-01 -   LIM-04 LU groups   LIM-05 -   LIM-06 LU groups   LIM-07 -   LIM-08 LU groups   LIM-10 LU groups
 LIM-11 LU  LIM-12 LU   LIM-13 LU   LIM-14 LU   LIM-16 LU   LIM-17 -   LIM-18 LU groups
-NET-05 LU
+NET-02 -   NET-03 -   NET-05 LU
 NOD-01 -   NOD-03 -   NOD-04 -   NOD-06 -   NOD-07 -   NOD-09 -
 OUT-03 -   OUT-05 -   OUT-06 -   OUT-07 L   OUT-08 L   OUT-09 -   OUT-11 -   OUT-12 -   OUT-15 -
 PKG-19 L

@@ -27,7 +27,7 @@ static void check_start(const struct plan_request *q)
 {
     MUST(q->uid >= PLAN_UID_WORKSPACE_0 && q->uid < PLAN_UID_WORKSPACE_END);
     MUST(q->n_sets <= PLAN_SETS_PER_JOB && q->filter < PLAN_N_FILTERS &&
-         q->network == PLAN_NETWORK_NONE);
+         q->network < PLAN_N_NETWORKS);
     MUST(q->limits.memory_bytes > 0 && q->limits.pids > 0 && q->limits.nofile > 0 &&
          q->limits.cpu_percent > 0);
     if (q->workspace_kind == PLAN_WORKSPACE_FOLDER) {

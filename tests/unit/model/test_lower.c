@@ -136,6 +136,43 @@ static void package_sets_need_a_root(void **state)
     job_done(&j);
 }
 
+static void host_network_needs_leave(void **state)
+{
+    (void)state;
+    struct lower_host no = {.tmpfs_max_mb = 64, .max_disk_mb = 8192, .network = JOB_NETWORK_NONE};
+    struct lower_host yes = no, as_default = no;
+    struct lower_staged staged = {0};
+    struct lowered low;
+    struct job_error e;
+    yes.host_network = as_default.host_network = true;
+    as_default.network = JOB_NETWORK_HOST;
+    const struct {
+        const char *json;
+        const struct lower_host *host;
+        int error;
+        uint32_t network;
+    } cases[] = {
+        {"{\"command\":[\"x\"]}", &no, 0, PLAN_NETWORK_NONE},
+        {"{\"command\":[\"x\"]}", &yes, 0, PLAN_NETWORK_NONE},
+        {"{\"command\":[\"x\"]}", &as_default, 0, PLAN_NETWORK_HOST},
+        {"{\"command\":[\"x\"],\"network\":null}", &as_default, 0, PLAN_NETWORK_HOST},
+        {"{\"command\":[\"x\"],\"network\":\"none\"}", &as_default, 0, PLAN_NETWORK_NONE},
+        {"{\"command\":[\"x\"],\"network\":\"host\"}", &yes, 0, PLAN_NETWORK_HOST},
+        {"{\"command\":[\"x\"],\"network\":\"host\"}", &no, -EINVAL, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct job j = parse(cases[i].json);
+        assert_int_equal(lower_check_host(&j, cases[i].host, &e), cases[i].error);
+        if (!cases[i].error) {
+            lower_job(&j, cases[i].host, &staged, &low);
+            assert_int_equal(low.start.network, cases[i].network);
+        }
+        job_done(&j);
+    }
+    assert_string_equal(e.text, "network: the host's network is not allowed: "
+                                "SANDBOX_NETWORK_ALLOW_HOST is not set to true");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +181,7 @@ int main(void)
         cmocka_unit_test(no_disk_still_has_sizes),
         cmocka_unit_test(scales),
         cmocka_unit_test(host_lowers_defaults_and_refuses_wishes),
+        cmocka_unit_test(host_network_needs_leave),
         cmocka_unit_test(package_sets_need_a_root),
     };
     return cmocka_run_group_tests_name("lower", tests, NULL, NULL);

@@ -161,7 +161,7 @@ static void test_fields(void **state)
     } bad[] = {
         {offsetof(struct plan_request, filter), PLAN_N_FILTERS, -EINVAL, "filter"},
         {offsetof(struct plan_request, filter), PLAN_FILTER_TMPFS, -EINVAL, "filter"},
-        {offsetof(struct plan_request, network), 1, -EINVAL, "network"},
+        {offsetof(struct plan_request, network), PLAN_N_NETWORKS, -EINVAL, "network"},
         {offsetof(struct plan_request, rung), PLAN_RUNG_NONE + 1, -EINVAL, "rung"},
         {offsetof(struct plan_request, workspace_kind), 2, -EINVAL, "workspace_kind"},
         {offsetof(struct plan_request, tmp_folder), 2, -EINVAL, "tmp_folder"},
