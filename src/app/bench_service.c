@@ -66,9 +66,12 @@ static void job_end(struct slot *slot)
 
 static int run_jobs(struct service *s, const struct bench_order *o)
 {
-    struct slot slots[BENCH_MAX_IN_FLIGHT] = {};
+    AUTO_FREE struct slot *slots = calloc(BENCH_MAX_IN_FLIGHT, sizeof *slots);
     uint32_t begun = 0, ended = 0;
     int e = 0;
+    if (!slots) {
+        return -ENOMEM;
+    }
     while (!e && begun < o->count && begun < o->in_flight) {
         slots[begun].s = s;
         e = job_begin(&slots[begun], jobs[o->program]);

@@ -113,7 +113,9 @@ static _Noreturn void become(const struct command *c)
                    setresuid(c->uid, c->uid, c->uid))) {
         _exit(126);
     }
-    execve(c->argv[0], (char *const *)(uintptr_t)c->argv, c->env);
+    if (c->n > 0) {
+        execve(c->argv[0], (char *const *)(uintptr_t)c->argv, c->env);
+    }
     _exit(127);
 }
 
