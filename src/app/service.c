@@ -292,6 +292,10 @@ int service_run(const struct seat *seat, struct pipeline_config *config)
     config->cache_root = seat->cache_root;
     config->downgrades = seat->downgrades;
     config->ahead_network = seat->ahead_network;
+    if (seat->made_by == SEAT_BWRAP) {
+        config->launcher = "bwrap";
+        config->bwrap = seat->bwrap;
+    }
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);
     bool failed = e || s.failed;

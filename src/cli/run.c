@@ -10,6 +10,7 @@
 #include "cli/show_plan.h"
 #include "model/result.h"
 #include "plan/plan.h"
+#include "start/bwrap.h"
 #include "start/start.h"
 #include "workspace/folder.h"
 
@@ -29,6 +30,8 @@ struct run {
     struct front_settings settings;
     struct run_job job;
     struct outdir artifacts;
+    struct bwrap_found bwrap; // with `wrapped`
+    bool wrapped;             // Bubblewrap makes the sandbox
     const struct cli_places *places;
     sigset_t caller_mask;
 };
@@ -51,6 +54,12 @@ static int prepare(struct run *r, char **argv)
     }
     if (front_settings_load(&r->settings, &setting)) {
         return complain("%s", setting.text);
+    }
+    const char *launcher = r->options.launcher;
+    r->wrapped = launcher ? !strcmp(launcher, "bwrap")
+                          : r->settings.conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY];
+    if (launcher && !r->wrapped && strcmp(launcher, "native") != 0) {
+        return complain("--launcher: %.100s is none; there are native and bwrap", launcher);
     }
     if (run_job_build(&r->options, &r->settings.host, &r->job, &job)) {
         return complain("%s", job.text);
@@ -76,6 +85,7 @@ static int print_own_result(const struct run *r, enum reason reason, const char 
     AUTO_BUF struct buf json = BUF_INIT(1 << 20);
     result_init(&result, r->job.job.id, 0, 0);
     result_fail(&result, reason, STAGE_PREPARATION, "%s", text);
+    result.isolation.launcher = r->wrapped ? "bwrap" : "native";
     if (r->options.json && result_write(&json, &result) == 0) {
         puts(buf_text(&json));
     } else if (!r->options.json) {
@@ -117,7 +127,28 @@ static struct start_config start_config_of(const struct run *r)
     if (r->job.job.network == JOB_NETWORK_HOST) {
         c.ahead_network = PLAN_NETWORK_HOST;
     }
+    c.bwrap = r->wrapped ? &r->bwrap : NULL;
     return c;
+}
+
+// 0 or an exit status.
+static int find_bwrap(struct run *r)
+{
+    char text[400];
+    if (!r->wrapped) {
+        return 0;
+    }
+    if (r->job.job.network == JOB_NETWORK_HOST) {
+        return complain("--network host is not available with Bubblewrap: --launcher native");
+    }
+    const struct conf *c = &r->settings.conf;
+    const char *root = c->text[SETTING_RUNTIME_ROOT];
+    if (bwrap_find(c->text[SETTING_FILESYSTEM_ISOLATION_BINARY], root, &r->bwrap, text,
+                   sizeof text)) {
+        return print_own_result(r, REASON_ISOLATION_UNAVAILABLE, text);
+    }
+    bwrap_ask_version(&r->bwrap, root);
+    return 0;
 }
 
 // All of it, even where another process made our standard output O_NONBLOCK (it is shared with
@@ -252,8 +283,12 @@ static int run_job(struct run *r)
         return complain("--output-dir: %.300s: %s%s", folder, strerrordesc_np(-e),
                         e == -ENOENT ? "; only its last part is made" : "");
     }
+    int status = find_bwrap(r);
+    if (status) {
+        return status;
+    }
     char **settings = conf_environment(&r->settings.conf);
-    int status = settings ? start_and_talk(r, settings) : complain("not enough memory");
+    status = settings ? start_and_talk(r, settings) : complain("not enough memory");
     conf_environment_free(settings);
     return status;
 }

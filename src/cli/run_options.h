@@ -20,6 +20,7 @@ struct run_options {
     struct option_list env, files, artifacts, sets;
     const char *cwd;
     const char *output_dir, *network;
+    const char *launcher; // "native", "bwrap", or NULL
     bool json, show_plan, help;
 };
 

@@ -27,13 +27,13 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                               .choices = "true",
                                               .lacking = "jobs without isolation are not available",
                                               .help = "jobs run in namespaces of their own"},
-    [SETTING_FILESYSTEM_ISOLATION_BINARY] =
-        {.name = "SANDBOX_FILESYSTEM_ISOLATION_BINARY",
-         .type = SETTING_CHOICE,
-         .initial = "",
-         .choices = "",
-         .lacking = "launching with Bubblewrap is not available; unset it for isle's own launcher",
-         .help = "unset: isle's own launcher"},
+    [SETTING_FILESYSTEM_ISOLATION_BINARY] = {.name = "SANDBOX_FILESYSTEM_ISOLATION_BINARY",
+                                             .type = SETTING_PATH,
+                                             .initial = "",
+                                             .choices = "bwrap", // the platform's own default
+                                             .help = "the Bubblewrap that makes the sandboxes; "
+                                                     "bwrap: the runtime root's; unset: isle's own "
+                                                     "launcher"},
     [SETTING_LEGACY_FALLBACK_ENABLED] =
         {.name = "SANDBOX_LEGACY_FALLBACK_ENABLED",
          .type = SETTING_BOOL,
@@ -253,7 +253,8 @@ static int read_calls(const struct setting_spec *s, const char *value, struct co
 
 static int read_path(const struct setting_spec *s, const char *value, struct conf_error *e)
 {
-    if (value[0] != '/' && value != s->initial) {
+    bool word = s->choices && is_choice(s->choices, value);
+    if (value[0] != '/' && value != s->initial && !word) {
         return refuse(e, s, value, "is not an absolute path");
     }
     return strlen(value) < 4096 ? 0 : refuse(e, s, value, "is longer than 4095 bytes");

@@ -38,7 +38,7 @@ enum setting {
 enum setting_type {
     SETTING_BOOL,   // true false yes no on off 1 0
     SETTING_NUMBER, // whole, min..max
-    SETTING_PATH,   // absolute; unset where `initial` is
+    SETTING_PATH,   // absolute, or one of `choices`; unset where `initial` is
     SETTING_NAME,   // a host name's label: letters, digits, -, at most 63
     SETTING_CHOICE, // one of `choices`
     SETTING_CALLS,  // names of system calls, separated by commas; who they are is cli/calls.h's

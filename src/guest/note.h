@@ -10,6 +10,9 @@ enum note_kind {
     NOTE_MAP,        // pid 2: write my id maps; answered by one byte, 0 when done
     NOTE_ERROR,      // either: `step` failed with `error` (positive errno)
     NOTE_REPORT,     // shim: pid 2 ended with `status`
+    NOTE_INSIDE,     // first process in Bubblewrap: all is as it was asked for; step and status are
+                     // the halves of the nonce in its passport
+    NOTE_EXEC,       // pid 2 there: executes now; step and status are the halves of the time in ns
 };
 
 struct note {

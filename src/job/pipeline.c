@@ -10,6 +10,7 @@
 #include "job/sets.h"
 #include "job/stream.h"
 #include "job/verdict.h"
+#include "job/wrapped.h"
 #include "plan/args.h"
 #include "runtime/runtime.h"
 #include "workspace/disk.h"
@@ -34,7 +35,6 @@ struct pipeline {
     struct result result;
     enum state state;
     bool held;
-
     // the workspace
     struct lowered plan;
     uint32_t uid;
@@ -42,9 +42,7 @@ struct pipeline {
     bool lost;     // the launcher is: processes of the job may live a moment longer
     int workspace; // -1: none yet
     struct disk disk;
-
     struct sets sets;
-
     // the sandbox
     struct runner_call call; // PLAN_TMPFS, then PLAN_START
     uint32_t id;             // 0: not running (yet)
@@ -312,10 +310,11 @@ static void ended(struct pipeline *p, const struct plan_record *rec)
 static void sandbox_says(struct runner_call *c, const struct plan_record *rec, int fd)
 {
     struct pipeline *p = c->ctx;
-    fd_close(fd);
+    AUTO_CLOSE int said = fd;
     if (rec->op == PLAN_EXECUTED) {
         running(p, rec);
     } else if (rec->op == PLAN_END) {
+        wrapped_failed(&p->result, p->config->bwrap, rec, said);
         ended(p, rec);
     }
 }
@@ -541,7 +540,7 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
     p->begin = LOOP_TIMER_INIT(prepare, p);
     result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
                 (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);
-    p->result.isolation.launcher = "native";
+    p->result.isolation.launcher = config->launcher ? config->launcher : "native";
     p->result.isolation.start = "cold";
     p->result.isolation.network = p->job.network == JOB_NETWORK_HOST ? "host" : "none";
     p->result.isolation.downgrades = config->downgrades;

@@ -46,6 +46,8 @@ struct pipeline_config {
     uint32_t ahead_network; // enum plan_network of the sandbox that is parked, if there is one
     uint32_t downgrades;    // enum plan_downgrade bits, for the result
     const char *tz;         // TZ inside
+    const char *launcher;   // for the result: "native"
+    const char *bwrap;      // path and version, for messages; NULL with another launcher
 };
 
 // Takes over *job (the caller's struct is emptied), on failure too. The result comes through

@@ -48,7 +48,7 @@ static void take_figures(struct result *r, const struct plan_record *end)
 // A command that cannot be started is its owner's mistake, as in a shell. True when it was that.
 static bool not_a_program(struct result *r, const struct job *j, const struct plan_record *end)
 {
-    if (end->step != PLAN_STEP_exec || j->kind != JOB_COMMAND) {
+    if (plan_step_kind(end->step) != PLAN_KIND_PROGRAM || j->kind != JOB_COMMAND) {
         return false;
     }
     bool missing = end->error == ENOENT || end->error == ENOTDIR;
@@ -65,12 +65,12 @@ static void launch_failed(struct result *r, const struct job *j, const struct pl
     if (not_a_program(r, j, end)) {
         return;
     }
-    if (end->step == PLAN_STEP_chdir) {
+    if (plan_step_kind(end->step) == PLAN_KIND_CHDIR) {
         result_fail(r, REASON_ERROR, STAGE_PREPARATION, "cwd: %.200s: %s", j->cwd,
                     strerror(end->error));
         return;
     }
-    if (end->step >= PLAN_N_STEPS || end->error == EPIPE) {
+    if (plan_step_kind(end->step) == PLAN_KIND_AFTER || end->error == EPIPE) {
         result_fail(r, REASON_INTERNAL, STAGE_EXECUTION, "the sandbox was lost: %s",
                     end->error == EPIPE ? "its launcher is gone" : strerror(end->error));
         return;

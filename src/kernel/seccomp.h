@@ -17,7 +17,7 @@
 // no_new_privs. 0 or -errno.
 int seccomp_install(const struct sock_filter *filter, unsigned short count);
 
-enum { SECCOMP_MAX_CODE = 1536, SECCOMP_MAX_CALLS = 16 };
+enum { SECCOMP_MAX_CODE = 1536, SECCOMP_MAX_CALLS = 20 };
 
 // Writes `filter` to `ret` with n system calls of this architecture before it, by number, that are
 // allowed with whatever arguments; for others it is as it was. The number of instructions, or

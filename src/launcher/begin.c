@@ -203,7 +203,7 @@ int step_limits(struct launch *c)
     const struct plan_limits *l = &c->q.limits;
     const struct cgroup_limits limits = {
         .memory_bytes = l->memory_bytes,
-        .pids = (uint64_t)l->pids + 1, // the shim is one
+        .pids = (uint64_t)l->pids + launcher_own_pids(c->l),
         .cpu_percent = l->cpu_percent,
     };
     int e = cgroup_limit(&c->l->groups, c->box->group, &limits);

@@ -95,7 +95,7 @@ int box_signal(const struct launcher *l, const struct box *b, int sig)
     }
     int count = 0;
     for (int i = 0; i < n; i++) {
-        if (pids[i] != b->r.shim_pid) {
+        if (pids[i] != b->r.shim_pid && !(b->wrapped && pids[i] == b->wrapped->bwrap)) {
             pids[count++] = pids[i];
         }
     }
@@ -123,7 +123,8 @@ void box_figures(const struct launcher *l, const struct box *b, struct plan_reco
     uint64_t peak = cgroup_figure(&l->groups, b->group, CGROUP_PIDS_PEAK);
     r->cpu_ns = cpu_used(l, b);
     r->memory_peak_bytes = cgroup_figure(&l->groups, b->group, CGROUP_MEMORY_PEAK);
-    r->pids_peak = peak != PLAN_UNKNOWN && peak > 0 ? peak - 1 : peak; // the shim was one
+    unsigned own = launcher_own_pids(l);
+    r->pids_peak = peak == PLAN_UNKNOWN || peak < own ? peak : peak - own;
     r->shim_pid = b->r.shim_pid;
     r->main_pid = b->r.main_pid;
     r->rung = b->r.rung;
@@ -180,6 +181,9 @@ static void on_parked(struct launcher *l, struct box *b, pid_t pid, bool no_loop
     char path[32];
     snprintf(path, sizeof path, "%d/ns/mnt", pid);
     b->mounts = openat(l->proc, path, O_RDONLY | O_CLOEXEC);
+    if (b->wrapped) { // else it has marked it itself
+        l->marks[b - l->box][PLAN_T_PARKED] = clock_now_ns();
+    }
     struct plan_record r = b->r;
     r.op = PLAN_PARKED;
     r.cpu_ns = r.memory_peak_bytes = r.pids_peak = PLAN_UNKNOWN;
@@ -200,8 +204,10 @@ static void on_main_note(struct launcher *l, struct box *b, const struct note *n
 {
     if (n->kind == NOTE_PARKED) {
         on_parked(l, b, from, n->error != 0);
-    } else if (n->kind == NOTE_MAP) {
+    } else if (n->kind == NOTE_MAP && !b->wrapped) {
         on_map(l, b, from);
+    } else if (n->kind == NOTE_INSIDE) {
+        bwrap_inside(l, b, n, from);
     }
 }
 
@@ -219,6 +225,11 @@ static void on_note(struct launcher *l, struct box *b, const struct note *n)
             b->reported = true;
             b->r.status = n->status;
             l->marks[b - l->box][PLAN_T_REPORT] = clock_now_ns();
+        }
+        break;
+    case NOTE_EXEC:
+        if (b->wrapped && !b->wrapped->until_ns) {
+            l->marks[b - l->box][PLAN_T_EXEC] = (uint64_t)(uint32_t)n->status << 32 | n->step;
         }
         break;
     default:
@@ -327,7 +338,8 @@ uint64_t box_tick(struct launcher *l, struct box *b, uint64_t now_ns)
         return b->id ? b->retry_ns : UINT64_MAX;
     }
     uint64_t oom = oom_tick(l, b, now_ns), cpu = cpu_tick(l, b, now_ns);
-    return oom < cpu ? oom : cpu;
+    uint64_t next = oom < cpu ? oom : cpu, wrapped = bwrap_tick(l, b, now_ns);
+    return next < wrapped ? next : wrapped;
 }
 
 // ---- end --------------------------------------------------------------------------------------
@@ -341,9 +353,16 @@ static void verdict(struct launcher *l, struct box *b)
     // Nobody ended it and no program ran to its end: the sandbox itself failed.
     bool explained = b->r.flags || b->r.error || (b->reported && b->executed);
     if (!explained) {
+        bool unmade = b->wrapped && b->wrapped->until_ns;
         b->r.error = ECHILD;
-        b->r.step = PLAN_STEP_end;
+        b->r.step = unmade ? (uint32_t)PLAN_BSTEP_bubblewrap : (uint32_t)PLAN_STEP_end;
     }
+}
+
+// As wait(2) has it.
+static int wait_status(const siginfo_t *info)
+{
+    return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 : info->si_status & 0x7f;
 }
 
 void box_end(struct launcher *l, struct box *b)
@@ -357,6 +376,9 @@ void box_end(struct launcher *l, struct box *b)
         b->gone = true;
         l->marks[b - l->box][PLAN_T_GONE] = clock_now_ns();
         verdict(l, b);
+        if (b->r.error && plan_step_is_bwrap(b->r.step)) {
+            b->r.status = wait_status(&info);
+        }
     }
     // A result is given out only when nothing of the job is left.
     if (cgroup_remove(&l->groups, b->group)) {
@@ -368,12 +390,14 @@ void box_end(struct launcher *l, struct box *b)
     memcpy(b->r.marks_ns, l->marks[b - l->box], sizeof b->r.marks_ns);
     struct plan_record r = b->r;
     r.op = PLAN_END;
-    request_answer(l, &r, NULL, 0);
+    bool said = b->wrapped && r.error && plan_step_is_bwrap(r.step);
+    request_answer(l, &r, said ? &b->wrapped->said : NULL, said ? 1 : 0);
     // only now what takes time: the last descriptor of the mount namespace takes it apart
     const int fds[] = {b->pidfd, b->main_pidfd, b->sock, b->report, b->oom, b->mounts};
     for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
         fd_close(fds[i]);
     }
+    bwrap_done(b);
     b->id = 0;
     ahead_refill(l); // when this job no longer needs the other CPU
 }

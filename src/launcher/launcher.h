@@ -9,6 +9,7 @@
 //   ahead.c     groups and network namespaces in advance
 //   locks.c     memory that no group counts
 //   end.c       notes, limits, verdicts, end of a sandbox
+//   bwrap.c     the launch with Bubblewrap, its own table; bwrap_child.c, inside.c  what runs in it
 #ifndef ISLE_LAUNCHER_LAUNCHER_H
 #define ISLE_LAUNCHER_LAUNCHER_H
 
@@ -44,8 +45,20 @@ struct box {
     uint64_t cpu_base_ns;   // used when this execution began
     uint64_t cpu_look_ns;   // when to look next; 0: never
     uint32_t cpu_percent;
-    uint64_t retry_ns;    // when to remove its groups again
-    struct plan_record r; // of its END
+    uint64_t retry_ns;       // when to remove its groups again
+    struct wrapped *wrapped; // with Bubblewrap
+    struct plan_record r;    // of its END
+};
+
+// What a sandbox has besides while Bubblewrap makes it, and after.
+struct wrapped {
+    pid_t bwrap;           // the process that we cloned; the shim is deeper
+    struct plan_request q; // held back, with what goes with it, until NOTE_INSIDE
+    int fds[PLAN_N_START_FDS];
+    int report; // the shim's end
+    int said;   // memfd: what Bubblewrap wrote on its standard error
+    uint64_t nonce;
+    uint64_t until_ns; // it must have come by then; 0: it has
 };
 
 struct tmpfs {
@@ -66,7 +79,11 @@ struct launcher {
     struct cgroup_tree groups;
     int self_pidfd, proc, ws, cache; // cache -1: no package sets here
     int template;                    // the mount namespace that sandboxes begin in
-    uint64_t ws_mount, cache_mount;  // mount ids
+    int bwrap;                       // likewise Bubblewrap, or -1: native
+    int program;                     // our own, O_PATH: isle's first process in Bubblewrap
+    uint64_t proc_covered;           // bit n: this kernel has proc_masks[n]
+    bool has_boot_id;
+    uint64_t ws_mount, cache_mount; // mount ids
     uint32_t cache_uid;
     int landlock_abi;
     uint32_t rung, downgrades;
@@ -78,7 +95,8 @@ struct launcher {
     uint64_t (*marks)[PLAN_N_MARKS]; // per box; shared with its children until they execute
     struct box box[PLAN_MAX_SANDBOXES];
     struct tmpfs tmpfs[PLAN_MAX_TMPFS];
-    int set[PLAN_MAX_SETS]; // O_PATH, or -1
+    int set[PLAN_MAX_SETS];                     // O_PATH, or -1
+    struct wrapped wrapped[PLAN_MAX_SANDBOXES]; // box n's, with Bubblewrap
 };
 
 // What pid 2 gets with the order, after the PLAN_N_START_FDS: the workspace's mount, /tmp's if the
@@ -97,6 +115,9 @@ struct launch {
     // in the launcher: what is sent; in pid 2: what was received. -1: not there
     int fds[ORDER_MAX_FDS];
     int n_fds;
+    // Bubblewrap's: sealed memfds, and what it may write to
+    int passport, arguments, filter, said;
+    uint64_t nonce;
     // pid 2's
     char **argv, **env, *cwd;
 };
@@ -128,9 +149,9 @@ void launcher_mark(const struct launch *c, enum plan_mark mark);
 // 0, or -errno with what failed.
 int template_build(const struct seat_config *config, const char **ret_what);
 
-// The mount namespace whose whole content is the template. Descriptor or -errno. proc: the
-// launcher's.
-int template_namespace(int proc);
+// The mount namespace whose whole content is the template (`folder` "/jail"), or what Bubblewrap is
+// started in ("/bw"). Descriptor or -errno. proc: the launcher's.
+int template_namespace(int proc, const char *folder);
 
 // steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
 int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
@@ -210,6 +231,31 @@ void box_end(struct launcher *l, struct box *b);
 uint64_t box_tick(struct launcher *l, struct box *b, uint64_t now_ns);
 void box_oom_event(struct box *b);
 struct box *box_find(struct launcher *l, uint32_t id);
+
+// bwrap.c, bwrap_child.c, inside.c
+// Both phases; PLAN_END tells what becomes of it. NULL and *ret_error (positive), *ret_step when
+// there is nothing to wait for. fds: PLAN_N_START_FDS, the caller's.
+struct box *bwrap_start(struct launcher *l, const struct plan_request *q, const int *fds,
+                        int *ret_error, uint32_t *ret_step);
+// NOTE_INSIDE: with the right nonce, the order follows.
+void bwrap_inside(struct launcher *l, struct box *b, const struct note *n, pid_t from);
+// What is due by the clock, as box_tick().
+uint64_t bwrap_tick(struct launcher *l, struct box *b, uint64_t now_ns);
+// Closes what is held; at the box's end.
+void bwrap_done(struct box *b);
+#define BSTEP_DECLARE(id, phase, where, why) int bstep_##id(struct launch *c);
+PLAN_BWRAP_STEPS(BSTEP_DECLARE)
+#undef BSTEP_DECLARE
+// Its own table's steps, as steps_run().
+int bsteps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
+_Noreturn void bwrap_child(struct launch *c);
+// What main() does when it is started by Bubblewrap.
+_Noreturn void inside_main(void);
+// Processes in a sandbox's groups that are not the job's.
+static inline unsigned launcher_own_pids(const struct launcher *l)
+{
+    return l->config.launcher == SEAT_BWRAP ? 2 : 1; // the shim, and Bubblewrap
+}
 
 // requests.c
 // Reads one request and answers. False: the service is gone.

@@ -5,11 +5,13 @@
 #include "base/tree.h"
 #include "guest/policy/policy.h"
 #include "kernel/landlock.h"
+#include "kernel/proc.h"
 #include "kernel/rlimit.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "launcher/inject.h"
 #include "launcher/launcher.h"
+#include "plan/bwrap.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -172,7 +174,10 @@ static void open_roots(struct launcher *l)
         fail(what, e);
     }
     must_call("/proc", l->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    must("template", l->template = template_namespace(l->proc));
+    if (l->config.launcher == SEAT_BWRAP) {
+        must("bw", l->bwrap = template_namespace(l->proc, "/bw"));
+    }
+    must("template", l->template = template_namespace(l->proc, "/jail"));
     must("/ws", l->ws = open_folder("/ws", &l->ws_mount, &uid));
     must("/cache", l->cache = open_folder("/cache", &l->cache_mount, &l->cache_uid));
     AUTO_CLOSE int root = open_folder("/", &own, &uid);
@@ -202,15 +207,42 @@ static void seal_shim(const struct launcher *l)
     must_call("shim", dup3(shim, SEAT_SHIM, O_CLOEXEC));
 }
 
+// Bubblewrap clones with namespaces, speaks netlink and installs a filter by prctl(), which no
+// other child of ours may; what it starts has the whole first stage again.
+static int fence(const struct launcher *l)
+{
+    static const uint32_t more[] = {SYS_clone, SYS_socket, SYS_prctl};
+    uint32_t calls[SECCOMP_MAX_CALLS], n = l->config.n_calls;
+    memcpy(calls, l->config.calls, n * sizeof *calls);
+    for (size_t i = 0; i < ARRAY_LEN(more) && l->config.launcher == SEAT_BWRAP; i++) {
+        calls[n++] = more[i];
+    }
+    return seccomp_install_with(policy_stage1.code, policy_stage1.count, calls, n);
+}
+
+static void find_proc_masks(struct launcher *l)
+{
+    for (size_t i = 0; i < proc_n_masks && i < 64; i++) {
+        bool there = !faccessat(l->proc, proc_masks[i].path, F_OK, AT_SYMLINK_NOFOLLOW);
+        l->proc_covered |= there ? UINT64_C(1) << i : 0;
+    }
+    l->has_boot_id = !faccessat(l->proc, "sys/kernel/random/boot_id", F_OK, 0);
+}
+
 static void find_abilities(struct launcher *l)
 {
+    if (l->config.launcher == SEAT_BWRAP) {
+        find_proc_masks(l);
+        must_call("program", l->program = openat(l->proc, "self/exe", O_PATH | O_CLOEXEC));
+    }
     l->landlock_abi = landlock_abi();
     if (l->config.test_refuse_rungs & LAUNCHER_REFUSE_SCOPES &&
         l->landlock_abi >= LANDLOCK_ABI_SCOPES) {
         l->landlock_abi = LANDLOCK_ABI_SCOPES - 1;
     }
     l->n_cpus = (unsigned)get_nprocs(); // at least 1
-    l->rung = rung_find(l);
+    // Bubblewrap makes the namespace itself, as the workspace's uid, or fails
+    l->rung = l->config.launcher == SEAT_BWRAP ? (uint32_t)PLAN_RUNG_SELF : rung_find(l);
     if (l->rung == PLAN_RUNG_NONE && l->config.require_user_namespace) {
         fail("no job can have a user namespace of its own on this host, and one is required",
              -EPERM);
@@ -219,6 +251,8 @@ static void find_abilities(struct launcher *l)
     l->downgrades |= l->landlock_abi ? 0 : PLAN_NO_LANDLOCK;
     l->downgrades |= l->config.n_calls ? PLAN_SECCOMP_ALLOW : 0;
     l->downgrades |= l->rung == PLAN_RUNG_NONE ? PLAN_NO_USER_NAMESPACE : 0;
+    bool old = l->config.bwrap_version && l->config.bwrap_version < BWRAP_SOUND;
+    l->downgrades |= l->config.launcher == SEAT_BWRAP && old ? PLAN_OLD_BWRAP : 0;
 }
 
 static void say_ready(struct launcher *l)
@@ -332,10 +366,13 @@ static _Noreturn void loop(struct launcher *l)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static struct launcher l;
-    l.maker = -1;
+    if (argc == 2 && !strcmp(argv[1], "inside")) {
+        inside_main();
+    }
+    l.maker = l.bwrap = l.program = -1;
     inject_init(INJECT_START);
     plain_process();
     take_seat(&l);
@@ -350,8 +387,7 @@ int main(void)
     }
     must("locks", locks_init(&l));
     // fences us too, and every child inherits it
-    must("filter", seccomp_install_with(policy_stage1.code, policy_stage1.count, l.config.calls,
-                                        l.config.n_calls));
+    must("filter", fence(&l));
     must("test filter", rung_refuse(l.config.test_refuse_rungs));
     find_abilities(&l);
     say_ready(&l);

@@ -34,6 +34,10 @@ void request_answer(struct launcher *l, const struct plan_record *r, const int *
 static void prepare(struct launcher *l, const struct plan_request *q, int *fds, struct answer *a)
 {
     (void)fds;
+    if (l->config.launcher == SEAT_BWRAP) { // every start is a cold one
+        a->r.error = EOPNOTSUPP;
+        return;
+    }
     struct box *b = begin_prepare(l, q, &a->r.error, &a->r.step);
     a->r.id = b ? b->id : 0;
     if (b) {
@@ -62,6 +66,10 @@ static void start(struct launcher *l, const struct plan_request *q, int *fds, st
     a->r.op = PLAN_END;
     a->r.error = q->id && !b ? ENOENT : -begin_check(l, b, q);
     a->r.step = PLAN_STEP_check;
+    if (!q->id && !a->r.error && l->config.launcher == SEAT_BWRAP) {
+        a->silent = bwrap_start(l, q, fds, &a->r.error, &a->r.step) != NULL;
+        return;
+    }
     if (!q->id && !a->r.error) {
         b = begin_prepare(l, q, &a->r.error, &a->r.step);
     }

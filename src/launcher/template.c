@@ -244,6 +244,22 @@ static int make_jail(const struct seat_config *config, const char **ret_what)
     return jail < 0 ? -errno : mount_set(jail, read_only, 0, 0);
 }
 
+// What Bubblewrap is started in: its program and libraries, which start/ put there, the model, and
+// a full /proc, as it must be able to mount another.
+static int make_bwrap_tree(const char **ret_what)
+{
+    static const char *const made[] = {"new/bw/proc", "new/bw/jail"};
+    *ret_what = "bw";
+    int e = mkdir("new/bw", 0755) ? -errno : mount_bind(AT_FDCWD, "bw", "new/bw", 0, AT_RECURSIVE);
+    for (size_t i = 0; i < ARRAY_LEN(made) && !e; i++) {
+        *ret_what = made[i];
+        e = mount_bind(AT_FDCWD, i ? "new/jail" : "proc", made[i],
+                       i ? 0 : MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+                       i ? AT_RECURSIVE : 0);
+    }
+    return e;
+}
+
 int template_build(const struct seat_config *config, const char **ret_what)
 {
     *ret_what = "unshare";
@@ -254,6 +270,9 @@ int template_build(const struct seat_config *config, const char **ret_what)
     int e = mount_make_private();
     e = e ? e : make_own_tree(ret_what);
     e = e ? e : make_jail(config, ret_what);
+    if (!e && config->launcher == SEAT_BWRAP) {
+        e = make_bwrap_tree(ret_what);
+    }
     if (e) {
         return e;
     }
@@ -263,10 +282,10 @@ int template_build(const struct seat_config *config, const char **ret_what)
 
 // A copy of this mount namespace becomes the template and nothing else: what begins in it has no
 // old root to get rid of, which would cost each sandbox a grace period of the kernel.
-int template_namespace(int proc)
+int template_namespace(int proc, const char *folder)
 {
     AUTO_CLOSE int own = openat(proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC);
-    if (own < 0 || unshare(CLONE_NEWNS) || chdir("/jail")) {
+    if (own < 0 || unshare(CLONE_NEWNS) || chdir(folder)) {
         return -errno;
     }
     int e = mount_pivot();

@@ -157,8 +157,9 @@ struct plan_record {
     uint32_t id;
     uint32_t tag;
     int32_t error;  // 0, or a positive errno: *the sandbox* failed (never: the program failed)
-    uint32_t step;  // with error: index into plan_steps (steps.h), or PLAN_STEP_end
-    int32_t status; // END: wait status of the main process; -1 when none came
+    uint32_t step;  // with error: enum plan_step or plan_bwrap_step (steps.h), or PLAN_STEP_end
+    int32_t status; // END: wait status of the main process; -1 when none came. With error at a step
+                    // of Bubblewrap's: its own, and fd 0 holds what it wrote
     uint32_t flags; // enum plan_flag
     uint32_t rung;
     int32_t shim_pid; // as the launcher sees them
@@ -186,6 +187,7 @@ enum plan_downgrade {
     PLAN_HOST_NETWORK = 1 << 8,     // of one job: PLAN_NETWORK_HOST
     PLAN_ABSTRACT_SOCKETS = 1 << 9, // likewise, and no Landlock that keeps it from those names
     PLAN_NO_LOOPBACK = 1 << 10,     // of one job: nobody may bring one up here
+    PLAN_OLD_BWRAP = 1 << 16,       // Bubblewrap with known holes
 };
 
 _Static_assert(sizeof(struct plan_limits) == 48, "wire size");

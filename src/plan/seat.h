@@ -7,6 +7,8 @@
 //   dev (nodes)  new (empty, for the launcher's own tmpfs root)
 //   cache (package sets; only where there is a cache)
 //   net (files for jobs with the host's network; only where those are allowed)
+//   bw (what Bubblewrap is started in: its program and libraries, and empty folders; only where
+//   seat_config.launcher says SEAT_BWRAP)
 #ifndef ISLE_PLAN_SEAT_H
 #define ISLE_PLAN_SEAT_H
 
@@ -26,7 +28,16 @@ enum seat_fd {
 // Controllers isle uses. v1: each its own hierarchy (or co-mounted: the same folder opened twice).
 enum seat_controller { SEAT_MEMORY, SEAT_PIDS, SEAT_CPU, SEAT_CPUACCT, SEAT_N_V1 };
 
-enum { SEAT_MAGIC = 0x49534c45, SEAT_VERSION = 1, SEAT_HOSTNAME_MAX = 64, SEAT_MAX_CALLS = 16 };
+// What makes a sandbox.
+enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP };
+
+enum {
+    SEAT_MAGIC = 0x49534c45,
+    SEAT_VERSION = 2,
+    SEAT_HOSTNAME_MAX = 64,
+    SEAT_MAX_CALLS = 16,
+    SEAT_PATH_MAX = 128,
+};
 
 struct seat_config {
     uint32_t magic, version;
@@ -38,6 +49,9 @@ struct seat_config {
     uint32_t allow_host_network;     // 1: PLAN_NETWORK_HOST is not refused
     uint32_t n_calls;                // system calls that jobs may make besides the policy's
     uint32_t calls[SEAT_MAX_CALLS];  // by number
+    uint32_t launcher;               // enum seat_launcher
+    uint32_t bwrap_version;          // plan/bwrap.h; 0: it did not say
+    char bwrap_path[SEAT_PATH_MAX];  // for messages only: bw/bwrap is what is executed
     char hostname[SEAT_HOSTNAME_MAX];
 };
 

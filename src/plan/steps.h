@@ -13,6 +13,7 @@ enum plan_where {
     PLAN_IN_LAUNCHER, // inner root, the launcher's own namespaces
     PLAN_IN_PID1,     // becomes the shim
     PLAN_IN_PID2,     // becomes the job's program
+    PLAN_IN_BWRAP,    // becomes Bubblewrap
 };
 
 // X(id, phase, where, why here)
@@ -83,6 +84,55 @@ enum plan_where {
     X(filter, TWO, PID2, "last: it takes away the calls that all steps above needed")              \
     X(exec, TWO, PID2, "only now does a byte of the tenant decide anything")
 
+// The same with Bubblewrap, which makes the namespaces and mounts; what stands around it is isle's.
+// Phase one ends when the first process inside, which is isle's, has proven where it is; until then
+// nothing of the tenant's but the workspace's mount was given to anybody.
+#define PLAN_BWRAP_STEPS(X)                                                                        \
+    X(check, ONE, LAUNCHER, "nothing the service says is believed")                                \
+    X(slot, ONE, LAUNCHER, "a bound on sandboxes comes before any cost of one")                    \
+    X(groups, ONE, LAUNCHER, "limits exist before the first process they are for")                 \
+    X(channels, ONE, LAUNCHER, "what is inside reports over sockets made before it is born")       \
+    X(workspace, ONE, LAUNCHER, "opened by name beneath the launcher's own mount, owner checked")  \
+    X(session_tmp, ONE, LAUNCHER, "a session's /tmp lies beside its workspace")                    \
+    X(package_sets, ONE, LAUNCHER, "only sets that were checked when they were registered")        \
+    X(limits, ONE, LAUNCHER, "before Bubblewrap: neither it nor the program runs unlimited")       \
+    X(papers, ONE, LAUNCHER,                                                                       \
+      "Bubblewrap's arguments and filter in sealed files: its command line shows nothing")         \
+    X(clone, ONE, LAUNCHER,                                                                        \
+      "a pid namespace around Bubblewrap: whatever it leaves behind ends with it")                 \
+    X(parent_death, ONE, BWRAP, "from here on the sandbox cannot outlive its launcher")            \
+    X(join_groups, ONE, BWRAP,                                                                     \
+      "while the uid still is the one that opened the files: later it is EACCES")                  \
+    X(tree, ONE, BWRAP,                                                                            \
+      "a tree with Bubblewrap, the model of a root and nothing of the launcher's")                 \
+    X(mounts, ONE, BWRAP,                                                                          \
+      "workspace, sets, /tmp and /dev/shm with their sizes, which Bubblewrap cannot set in full")  \
+    X(oom_score, ONE, BWRAP, "the kernel ends a job before anything of the host")                  \
+    X(identity, ONE, BWRAP, "the workspace's uid, without a right: Bubblewrap is never root")      \
+    X(parent_death_again, ONE, BWRAP, "the change of uid has cleared it")                          \
+    X(keyring, ONE, BWRAP, "after the identity: keys are counted per uid")                         \
+    X(no_new_privs, ONE, BWRAP, "a set-uid mode of the program means nothing any more")            \
+    X(descriptors, ONE, BWRAP, "its papers, one socket, and nothing of the job's")                 \
+    X(exec, ONE, BWRAP, "with an empty environment")                                               \
+    X(bubblewrap, ONE, BWRAP, "namespaces, mounts, filter; then it executes isle's first process") \
+    X(verify, ONE, PID1,                                                                           \
+      "what Bubblewrap was asked for is looked for, not believed: identity, namespaces, mounts, "  \
+      "capabilities, filter")                                                                      \
+    X(order, TWO, LAUNCHER, "only now the job's descriptors leave the launcher")                   \
+    X(receive, TWO, PID1, "the first process tells that it is there, and waits")                   \
+    X(fork, TWO, PID1, "the job is pid 2: the first process reaps and reports")                    \
+    X(shim_exec, TWO, PID1, "a sealed program that was never dumpable replaces it")                \
+    X(session, TWO, PID2, "no report socket of others")                                            \
+    X(landlock_rules, TWO, PID2, "after all mounts: rules hold inodes, not paths")                 \
+    X(park, TWO, PID2, "the launcher learns its pid")                                              \
+    X(arguments, TWO, PID2, "copied by the process that will use them, by nobody else")            \
+    X(rlimits, TWO, PID2, "what Bubblewrap has no option for")                                     \
+    X(job_descriptors, TWO, PID2, "0 to 3 and nothing else survives")                              \
+    X(chdir, TWO, PID2, "inside the new root, with the job's own rights")                          \
+    X(landlock, TWO, PID2, "after the last open of our own")                                       \
+    X(filter, TWO, PID2, "the policy's second stage: what the steps above needed, too")            \
+    X(program, TWO, PID2, "only now does a byte of the tenant decide anything")
+
 enum plan_step {
 #define PLAN_STEP_ENUM(id, phase, where, why) PLAN_STEP_##id,
     PLAN_STEPS(PLAN_STEP_ENUM)
@@ -91,6 +141,16 @@ enum plan_step {
     // Not a step: the sandbox failed after its launch.
     PLAN_STEP_end = PLAN_N_STEPS, // its shim died without a report
     PLAN_STEP_NAMES,
+    PLAN_BSTEP_FIRST = 256,
+};
+
+enum plan_bwrap_step {
+    PLAN_BSTEP_before = PLAN_BSTEP_FIRST - 1,
+#define PLAN_BSTEP_ENUM(id, phase, where, why) PLAN_BSTEP_##id,
+    PLAN_BWRAP_STEPS(PLAN_BSTEP_ENUM)
+#undef PLAN_BSTEP_ENUM
+        PLAN_BSTEP_END,
+    PLAN_N_BWRAP_STEPS = PLAN_BSTEP_END - PLAN_BSTEP_FIRST,
 };
 
 struct plan_step_info {
@@ -100,8 +160,22 @@ struct plan_step_info {
 };
 
 extern const struct plan_step_info plan_steps[PLAN_N_STEPS];
+extern const struct plan_step_info plan_bwrap_steps[PLAN_N_BWRAP_STEPS];
 
 // Name of a record's step, "end" included; "?" for a number that is none.
 const char *plan_step_name(unsigned step);
+
+// A record's step as far as a verdict needs to tell: the same for both ways of launching.
+enum plan_step_kind {
+    PLAN_KIND_SETUP,   // the sandbox could not be made
+    PLAN_KIND_CHDIR,   // the job's working folder
+    PLAN_KIND_PROGRAM, // the job's program
+    PLAN_KIND_AFTER,   // the sandbox was lost later
+};
+enum plan_step_kind plan_step_kind(unsigned step);
+static inline int plan_step_is_bwrap(unsigned step)
+{
+    return step >= PLAN_BSTEP_FIRST && step < PLAN_BSTEP_END;
+}
 
 #endif

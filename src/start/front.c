@@ -71,6 +71,13 @@ int front_groups(struct start *s)
         .allow_host_network = s->config->allow_host_network,
         .n_calls = s->config->n_calls,
     };
+    if (s->config->bwrap) {
+        const struct bwrap_found *b = s->config->bwrap;
+        s->record.seat.launcher = SEAT_BWRAP;
+        s->record.seat.bwrap_version = b->version;
+        memcpy(s->record.seat.bwrap_path, b->path, sizeof b->path);
+        memcpy(s->record.bwrap_version, b->version_text, sizeof b->version_text);
+    }
     if (s->config->n_calls > SEAT_MAX_CALLS) {
         return start_fail(s, 0, "%u system calls are more than the maximum of %d",
                           s->config->n_calls, SEAT_MAX_CALLS);

@@ -147,6 +147,11 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     close(INNER_RECORD);
     seat.launcher_pid = s.record.launcher_pid;
     seat.ahead_network = s.record.ahead_network;
+    seat.made_by = s.record.seat.launcher;
+    if (seat.made_by == SEAT_BWRAP) {
+        snprintf(seat.bwrap, sizeof seat.bwrap, "%s %s", s.record.seat.bwrap_path,
+                 s.record.bwrap_version);
+    }
     prctl(PR_SET_NAME, INNER_NAME);
     ask_ahead(&seat);
     e = start_run_steps(&s, START_INNER);

@@ -4,6 +4,7 @@
 #define ISLE_START_INTERNAL_H
 
 #include "plan/seat.h"
+#include "start/bwrap.h"
 #include "start/groups.h"
 #include "start/start.h"
 #include "start/steps.h"
@@ -32,6 +33,7 @@ struct start_record {
     int32_t launcher_pid;
     uint32_t ahead_network;
     struct seat_config seat;
+    char bwrap_version[16];
     uint64_t marks_ns[START_N_MARKS];
 };
 enum { START_MAGIC = 0x534c4531 };
@@ -107,6 +109,7 @@ int child_session(struct start *s);
 int child_mounts(struct start *s);
 int child_devices(struct start *s);
 int child_network(struct start *s); // network.c
+int child_bwrap(struct start *s);
 int child_user_namespace(struct start *s);
 int child_ids(struct start *s);
 int child_reexec(struct start *s);

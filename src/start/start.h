@@ -9,8 +9,12 @@
 #ifndef ISLE_START_START_H
 #define ISLE_START_START_H
 
+#include "plan/seat.h"
+
 #include <stdint.h>
 #include <sys/types.h>
+
+struct bwrap_found;
 
 struct start_config {
     const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
@@ -31,6 +35,7 @@ struct start_config {
     // Called by the front while the service starts and it has nothing to do: `once` is the folder
     // of one-shot workspaces, uid_base the host's number of inner uid 0. May be NULL.
     void (*meanwhile)(int once, uint32_t uid_base);
+    const struct bwrap_found *bwrap; // makes the sandboxes (start/bwrap.h); NULL: isle's own
     uint32_t data_dir_must_exist; // 1: an operator named it; 0: the built-in place, made if missing
 };
 
@@ -79,7 +84,9 @@ struct seat {
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
     uint32_t landlock_abi;
-    uint32_t ahead_network; // of that sandbox
+    uint32_t ahead_network;         // of that sandbox
+    uint32_t made_by;               // enum seat_launcher
+    char bwrap[SEAT_PATH_MAX + 16]; // for messages: path and version, or ""
     uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0
     uint64_t marks_ns[START_N_MARKS];
 };

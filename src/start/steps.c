@@ -37,6 +37,8 @@ const struct start_step start_steps[] = {
     {"network", START_CHILD, child_network,
      "Only where jobs may have the host's network: its names and authorities, read with the rights "
      "that are about to go."},
+    {"bubblewrap", START_CHILD, child_bwrap,
+     "Where it makes the sandboxes: its program and libraries, by whoever may open them by path."},
     {"user-namespace", START_CHILD, child_user_namespace,
      "After the last act that needs host root; without a cgroup namespace, whose border would "
      "forbid to move jobs into their groups."},

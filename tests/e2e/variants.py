@@ -47,6 +47,7 @@ VARIANTS = {
     v.name: v
     for v in (
         Variant("native-root"),
+        Variant("bwrap-root", launcher="bwrap", options=("--launcher", "bwrap")),
         Variant("native-user", user="range"),
         Variant("native-container", container=True),
         Variant("native-bare", user="bare", downgrades=(*NO_GROUPS, "single_uid")),

@@ -83,9 +83,8 @@ static void refuses(void **state)
         {"SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false",
          "SANDBOX_FILESYSTEM_ISOLATION_ENABLED: false is refused: jobs without isolation are not "
          "available; the value can be: true"},
-        {"SANDBOX_FILESYSTEM_ISOLATION_BINARY=bwrap",
-         "SANDBOX_FILESYSTEM_ISOLATION_BINARY: bwrap is refused: launching with Bubblewrap is not "
-         "available; unset it for isle's own launcher"},
+        {"SANDBOX_FILESYSTEM_ISOLATION_BINARY=bubblewrap",
+         "SANDBOX_FILESYSTEM_ISOLATION_BINARY: bubblewrap is not an absolute path"},
         {"SANDBOX_LEGACY_FALLBACK_ENABLED=true",
          "SANDBOX_LEGACY_FALLBACK_ENABLED: true is refused: running a job without isolation after "
          "a failure is not available; the value can be: false"},
