@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
+#include "model/limits.h"
 #include "model/result.h"
 
 #include <errno.h>
@@ -106,14 +107,46 @@ static bool is_told_already(const struct view *v)
     return output && strstr(output, v->error) != NULL;
 }
 
+// The option that gives a job more of what it had not enough of.
+static const char *option_of_reason(enum reason reason)
+{
+    static const struct {
+        enum reason reason;
+        enum limit limit;
+    } rows[] = {{REASON_TIMEOUT, LIMIT_TIMEOUT},
+                {REASON_CPU_LIMIT, LIMIT_CPU},
+                {REASON_MEMORY_LIMIT, LIMIT_MEMORY},
+                {REASON_DISK_LIMIT, LIMIT_DISK}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        if (rows[i].reason == reason) {
+            return limit_specs[rows[i].limit].option;
+        }
+    }
+    return NULL;
+}
+
+// "artifact: artifact a.png: does not exist" says one word twice.
+static bool begins_with_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    return strncmp(text, word, n) == 0 && text[n] == ' ';
+}
+
 // The text of an error may quote the job: no control characters towards a terminal.
 static void print_error(const struct report *r, const struct view *v)
 {
-    fprintf(r->err, "isle: %s", reason_names[v->r.reason]);
+    const char *reason = reason_names[v->r.reason], *option = option_of_reason(v->r.reason);
     AUTO_FREE char *error = v->error && v->r.reason != REASON_OK ? strdup(v->error) : NULL;
     if (error) {
         text_no_controls(error);
-        fprintf(r->err, ": %s", error);
+    }
+    if (error && begins_with_word(error, reason)) {
+        fprintf(r->err, "isle: %s", error);
+    } else {
+        fprintf(r->err, "isle: %s%s%s", reason, error ? ": " : "", error ? error : "");
+    }
+    if (option) {
+        fprintf(r->err, " (%s)", option);
     }
 }
 
