@@ -13,13 +13,13 @@ CO_COROUTINE = 0x80
 PLAIN = """
 __file__ = 'isle file'
 params = 'isle params'
-eval('isle code')
+eval('isle code', (lambda: 0).__globals__)
 """
 AWAITING = """
 __file__ = 'isle file'
 params = 'isle params'
 try:
-    eval('isle code').send(None)  # as far as its first wait
+    eval('isle code', (lambda: 0).__globals__).send(None)  # as far as its first wait
 except StopIteration:
     pass
 """
@@ -62,6 +62,9 @@ def install(sys, write, child_path, code, path, params):
             return data
 
         spawn.get_preparation_data = get_preparation_data
+        # Children are started as those of a plain program are: -s and -S are for our own start.
+        flags = spawn.util._args_from_interpreter_flags
+        spawn.util._args_from_interpreter_flags = lambda: [f for f in flags() if f not in ("-s", "-S")]
 
     for hook in sys.path_hooks:
         try:
@@ -75,4 +78,10 @@ def child_code(code, path, params):
     values = {"isle file": path, "isle params": params, "isle code": code}
     outer = compile(AWAITING if code.co_flags & CO_COROUTINE else PLAIN, path, "exec", 0, True)
     consts = tuple(values.get(c, c) if type(c) is str else c for c in outer.co_consts)
-    return outer.replace(co_consts=consts)
+    from opcode import opmap
+
+    # Without RESUME it is not in the child's tracebacks, as in compile-guest.py, and has no globals() either.
+    text = bytearray(outer.co_code)
+    begin = text.index(opmap["RESUME"])
+    text[begin : begin + 2] = opmap["NOP"], 0
+    return outer.replace(co_consts=consts, co_code=bytes(text))

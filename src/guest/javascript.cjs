@@ -101,8 +101,12 @@ function chooseKind(source, file) {
   const vm = require('node:vm');
   const plain = attempt(() => vm.compileFunction(source, CJS_PARAMETERS, { filename: file })).error;
   if (NEEDS_MODULE.includes(plain?.message)) return { kind: 'module' };
-  // `await (x)` is also a call of a function named await: an operator, in all likelihood.
-  if (!plain && !/\bawait\s*[([+\-/`\r\n]/.test(source)) return { kind: 'commonjs' };
+  // `await (x)` is also a call of a function named await: an operator, in all likelihood, where it is
+  // not inside of a function. A static block, strict as it is, takes it nowhere else.
+  if (!plain) {
+    const inside = () => new vm.Script(`class A { static {\n${source.replace(/^#!/, '//')}\n} }`);
+    if (!/\bawait\s*[([+\-/`\r\n]/.test(source) || !attempt(inside).error) return { kind: 'commonjs' };
+  }
   const { value, error } = attempt(() => compileAsync(source, file));
   if (value) return { kind: 'async', compiled: value };
   if (NEEDS_MODULE.includes(error.message)) return { kind: 'module' };
@@ -149,7 +153,8 @@ const { apply } = Reflect;
 const then = uncurry(Promise.prototype.then);
 const PromiseClass = Promise;
 const afterThis = setImmediate;
-const state = { pending: true, drained: false, error: undefined, result: 'null', calls: false, converting: false };
+const microtask = queueMicrotask;
+const state = { pending: true, running: false, kind: '', drained: false, error: undefined, result: 'null', calls: false, converting: false };
 
 function writeFile(folder, file, data) {
   fs.mkdirSync(folder, { recursive: true });
@@ -248,7 +253,7 @@ function sendResult() {
   send(RESULT, state.result);
 }
 
-// The snippet's own code has ended with a value, or a promise of one. A rejection is left to Node.
+// The snippet's own code has ended with a value, or a promise of one.
 function settle(value) {
   let waits = isPromise(value);
   try {
@@ -261,9 +266,14 @@ function settle(value) {
   else finish(value);
 }
 
+// A promise that the snippet returned is left to Node.js. What ends the main code of a module is an
+// uncaught error to it, and the same is the body of an async function.
 function failed(error) {
   state.pending = false;
-  throw error;
+  if (state.kind === 'commonjs') throw error;
+  microtask(() => {
+    throw error;
+  });
 }
 
 function atDrained() {
@@ -275,18 +285,22 @@ function atExit(code) {
   if (state.converting) {
     sendError('ResultError', 'the program exited while its result was converted');
     process.exitCode ||= 1;
-  } else if (state.pending && state.drained && !code) {
+  } else if (state.pending && state.drained && !(code & 0xff)) {
     const text = `Warning: Detected unsettled top-level await at ${process.argv[1]}\n`;
     writeSync(2, text);
     sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');
     process.exitCode = 13;
   } else if (state.error) sendError(state.error.type, state.error.message);
-  else if (!code || !state.pending) sendResult();
+  else if (!(code & 0xff) || !state.pending) sendResult(); // as the system has it
   else sendError('ExitStatus', `exit status ${code}`);
 }
 
+const listenerCount = process.listenerCount.bind(process);
+const hasCaptureCallback = process.hasUncaughtExceptionCaptureCallback;
+
 function atUncaught(error) {
-  if (process.listenerCount('uncaughtException') > 0) return; // the snippet goes on
+  if (state.running) state.running = state.pending = false; // the main code has ended by it
+  if (listenerCount('uncaughtException') > 0 || hasCaptureCallback()) return; // the snippet goes on
   state.error = nameAndMessage(error);
   process.on('exit', () => {
     process.exitCode ||= 1; // no handler turns this into a success
@@ -347,6 +361,7 @@ function run(source, options) {
   const file = `${root}/${name}`;
   writeFile(options.code_dir ?? '/dev/shm/code', name, source);
   const main = newMainModule(file, process.cwd());
+  state.kind = kind;
   if (kind === 'module') {
     const { calls } = state;
     return then(runModule(file, text, main), (exported) =>
@@ -354,7 +369,14 @@ function run(source, options) {
     );
   }
   if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main, false);
-  if (kind === 'commonjs' && !state.calls) return main._compile(text, file, 'commonjs');
+  if (kind === 'commonjs' && !state.calls) {
+    // As itself, should it be required: /code is a link, and the loader asks for what it leads to.
+    Object.defineProperty(Module._cache, fs.realpathSync(file), { value: main, configurable: true, writable: true });
+    Module._cache[file] = main;
+    const value = main._compile(text, file, 'commonjs');
+    main.loaded = true;
+    return value;
+  }
   const scope = [main.exports, Module.createRequire(main.filename), main, file, root];
   scope[1].main = main;
   return state.calls ? runScript(text, file, scope) : apply(compiled, main.exports, scope);
@@ -372,12 +394,10 @@ function serve() {
   process.on('uncaughtExceptionMonitor', atUncaught);
   // Under the loop, so that a snippet's stack traces do not end in this file's start.
   process.nextTick(() => {
-    let value;
-    try {
-      value = run(frames[CODE] ?? bufferAlloc(0), options);
-    } finally {
-      state.pending = false;
-    }
+    // No `finally`: an error that is thrown again is shown where it was made, not where it was thrown.
+    state.running = true;
+    const value = run(frames[CODE] ?? bufferAlloc(0), options);
+    state.running = state.pending = false;
     settle(value);
   });
 }

@@ -26,6 +26,7 @@ CO_COROUTINE = 0x80
 Record = type(sys.implementation)  # any attributes
 PLAIN_RUN = b'{"name":"snippet.py","mode":"snippet"}'  # what most jobs send need not be parsed
 
+settrace, setprofile = sys.settrace, sys.setprofile
 modules = sys.modules
 own_modules = dict(modules)
 own_builtins = dict(vars(builtins))
@@ -36,7 +37,7 @@ def own_import(name, *rest):
     """What was loaded when we began is what we import, and built-in modules as they come from the
     interpreter; for the rest, the usual way."""
     module = own_modules.get(name)
-    if module is None and name in BUILT_IN:
+    if module is None and name in BUILT_IN and name != "unicodedata":  # which the compiler wants in sys.modules
         module = _imp.create_builtin(Record(name=name))
         _imp.exec_builtin(module)
         own_modules[name] = module
@@ -233,6 +234,13 @@ class Snippet:
         if prelude is not None:
             exec(prelude, names)
             del names["<module>"]
+        try:
+            return self.value_of(code, names)
+        finally:
+            settrace(None)  # a snippet's own, which is not to see what we do
+            setprofile(None)
+
+    def value_of(self, code, names):
         value = eval(code, names)
         if self.calls_main:
             if code.co_flags & CO_COROUTINE:
@@ -256,30 +264,15 @@ class Snippet:
         return main(self.params) if takes else main()
 
     def traceback(self, traceback):
-        """The part of a traceback that begins in the snippet."""
+        """The part of a traceback that begins in the snippet, if any does: asyncio runs some, and we
+        compile it. The frames of serve() and below add nothing to one (compile-guest.py)."""
         step = traceback
         while step is not None and step.tb_frame.f_code.co_filename != self.path:
             step = step.tb_next
-        if step is not None:
-            return step
-        ours = serve.__code__.co_filename.rpartition("/")[0]
-        while traceback is not None:
-            if traceback.tb_frame.f_code.co_filename.rpartition("/")[0] != ours:
-                break
-            traceback = traceback.tb_next
-        return traceback
-
-    def show_once(self, error):
-        """Lets the interpreter show an error and end as it does by itself, without our frames."""
-        hook = getattr(sys, "excepthook", sys.__excepthook__)
-        traceback = self.traceback(error.__traceback__)
-
-        def show(kind, value, _):
-            sys.excepthook = hook
-            sys.last_traceback = value.__traceback__ = traceback
-            hook(kind, value, traceback)
-
-        sys.excepthook = show
+        if step is None:
+            while traceback is not None and traceback.tb_frame.f_globals["__builtins__"] is own_builtins:
+                traceback = traceback.tb_next
+        return step or traceback
 
 
 def exit_status_is_zero(code):
@@ -317,7 +310,7 @@ def serve(channel):
         raise
     except BaseException as error:
         channel.send_failure(execution, error)
-        snippet.show_once(error)
+        error.__traceback__ = snippet.traceback(error.__traceback__)
         raise
     # The result is known when the main code has ended; threads and atexit still have their time.
     if not answer(channel, execution, value, snippet.calls_main):

@@ -78,6 +78,15 @@ SCRIPTS = {
     "bom": "\ufeffconsole.log(1)\n",
     "strict": "'use strict';\nundeclared = 1\n",
     "sloppy": "undeclared = 1; console.log(undeclared, (function () { return this === globalThis })())\n",
+    "exit 256": "process.exitCode = 256\n",
+    "require itself": "module.exports = { a: 1 }; console.log(require(__filename), Object.keys(require.cache).length)\n",
+    "loaded": "setImmediate(() => console.log(module.loaded)); console.log(module.loaded)\n",
+    "thrown into": "function* g() { try { yield 1 } finally { } }\nconst i = g(); i.next()\ni.throw(new Error('x'))\n",
+    "await inside": (
+        "async function f() { for await (const x of [1]) console.log(x); await (2) }\nf()\n"
+        "Promise.resolve().then(() => console.log('never')); throw new Error('first')\n"
+    ),
+    "captured": "process.setUncaughtExceptionCaptureCallback((e) => console.log(e.message)); throw new Error('x')\n",
     "html comment": "<!-- x\nconsole.log(1)\n",
 }
 
@@ -181,7 +190,12 @@ def test_NOD_01_rejection_is_the_answer(run):
 
 
 def test_handled_errors(run):
-    r = run("process.on('unhandledRejection', (e) => console.log(e.message)); await (0); throw new Error('x')")
+    # The main code's own error is an uncaught one, whatever it waited for, as that of a module is to Node.js.
+    r = run("process.on('unhandledRejection', (e) => console.log('no')); await (0); throw new Error('x')")
+    assert r.out == "" and r.status == 1
+    r = run("process.on('uncaughtException', (e) => console.log(e.message)); await (0); throw new Error('x')")
+    assert r.out == "x\n" and r.value is None
+    r = run("process.setUncaughtExceptionCaptureCallback((e) => console.log(e.message)); throw new Error('x')")
     assert r.out == "x\n" and r.value is None
     r = run("process.on('uncaughtException', (e) => console.log(e.message)); throw new Error('x')")
     assert r.out == "x\n" and r.value is None

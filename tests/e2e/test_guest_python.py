@@ -78,6 +78,11 @@ SCRIPTS = {
     "stack": "import sys\nprint(sys.argv[0][-10:], len(sys.argv), sys._getframe().f_code.co_name)\n",
     "warning": "x = 1\nif x is 1: pass\ny = '\\d'\n",
     "unraisable": "class A:\n    def __del__(self): 1 / 0\na = A()\ndel a\nprint('on')\n",
+    "identifiers": "é = 1\nprint(é)\n",
+    "no hook": "import sys\ndel sys.excepthook\n1 / 0\n",
+    "bad hook": "import sys\nsys.excepthook = 5\n1 / 0\n",
+    "hook fails": "import sys\ndef hook(*a): raise ValueError('in the hook')\nsys.excepthook = hook\n1 / 0\n",
+    "traced": "import sys\nsys.settrace(lambda *a: None)\nsys.setprofile(lambda *a: None)\ndef f(): 1 / 0\nf()\n",
     "lines": "s = '''one\n  two\n\nthree\\\nfour'''\nprint(repr(s))\nif True:\n\tprint(f'''{s}\n\ttab''')\n",
 }
 
@@ -136,6 +141,20 @@ def test_spawn_with_params_and_await_at_top_level(run):
         with multiprocessing.get_context("spawn").Pool(1) as p: return p.map(times, [1, 2])
     """
     assert run(code, {"factor": 3}).value == [3, 6]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_children_are_started_as_those_of_a_file(run, tmp_path, method):
+    """With site (exit is one of its names), and without the wrapper in their tracebacks."""
+    code = f"""
+import multiprocessing
+if __name__ == "__main__":
+    p = multiprocessing.get_context("{method}").Process(target=print); p.start(); p.join(); print(p.exitcode)
+def f(): exit(3) if __name__ == "__main__" else 1 / 0
+f()
+"""
+    r = run(code)
+    assert (r.out, without_addresses(r.err), r.status) == bare(tmp_path, code)
 
 
 EVERY_WAY_TO_BIND = """
