@@ -195,7 +195,7 @@ static void seal_shim(const struct launcher *l)
     char path[32];
     ssize_t n = fd_read_full(SEAT_SHIM, data, sizeof data);
     if (n <= 0 || n == sizeof data) {
-        fail("shim", n < 0 ? (int)n : -EFBIG);
+        fail("shim", n < 0 ? (int)n : n ? -EFBIG : -ENOEXEC);
     }
     AUTO_CLOSE int sealed = fd_sealed("shim", data, (size_t)n);
     must("shim", sealed);
@@ -346,7 +346,8 @@ static _Noreturn void loop(struct launcher *l)
     for (;;) {
         uint64_t now = clock_now_ns();
         uint64_t next = watch_build(l, &w, now);
-        uint64_t wait = next - now; // what is due now has been done
+        // unreached: what is due now was done just now; but a mistake there must not be a hang
+        uint64_t wait = next > now ? next - now : 0;
         const struct timespec timeout = {.tv_sec = (time_t)(wait / NS_PER_S),
                                          .tv_nsec = (long)(wait % NS_PER_S)};
         int ready = ppoll(w.p, w.n, next == UINT64_MAX ? NULL : &timeout, NULL);

@@ -27,6 +27,10 @@ void check_policy(struct client *c);
 void check_border(struct client *c);
 void check_parked(struct client *c);
 void check_stock(struct client *c);
+void check_requests(struct client *c);
+void check_full(struct client *c);
+// rogue_shim.c's letter.
+void check_rogue(struct client *c, const char *mode);
 void check_speed(struct client *c);
 #ifdef ISLE_INJECT
 // In the service before its drop; the checks themselves.

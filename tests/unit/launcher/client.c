@@ -118,6 +118,9 @@ uint32_t client_start(struct client *c, uint32_t id, const struct try *t)
         fds[i] = t->fd[i] ? t->fd[i] : null;
     }
     fds[PLAN_FD_ARGS] = args;
+    if (c->change) {
+        c->change(&q);
+    }
     client_request(c, &q, fds, PLAN_N_START_FDS);
     return q.tag;
 }

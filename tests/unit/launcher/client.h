@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { V0 = PLAN_UID_WORKSPACE_0, CLIENT_EARLY = 256 };
+enum { V0 = PLAN_UID_WORKSPACE_0, CLIENT_EARLY = 1024 };
 
 struct client {
     struct seat seat;
@@ -20,6 +20,7 @@ struct client {
         int fd;
     } early[CLIENT_EARLY]; // records that came while another was waited for
     int n_early;
+    void (*change)(struct plan_request *q); // of what client_start() sends next
 };
 
 // A job; what is 0 gets a default.

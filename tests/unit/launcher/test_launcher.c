@@ -5,6 +5,7 @@
 //   test_launcher LIBEXEC_DIR [GROUP...]
 #include "base/fd.h"
 #include "checks.h"
+#include "kernel/seccomp.h"
 #include "launcher/inject.h"
 #include "plan/steps.h"
 
@@ -18,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 char output[65536];
@@ -89,13 +91,14 @@ static const struct {
     const char *name;
     void (*run)(struct client *c);
 } groups[] = {
-    {"exits", check_exits},   {"execution", check_execution},
-    {"limits", check_limits}, {"signals", check_signals},
-    {"view", check_view},     {"policy", check_policy},
-    {"border", check_border}, {"parked", check_parked},
-    {"stock", check_stock},   {"speed", check_speed},
+    {"exits", check_exits},       {"execution", check_execution},
+    {"limits", check_limits},     {"signals", check_signals},
+    {"view", check_view},         {"policy", check_policy},
+    {"border", check_border},     {"parked", check_parked},
+    {"stock", check_stock},       {"speed", check_speed},
+    {"requests", check_requests}, {"full", check_full},
 #ifdef ISLE_INJECT
-    {"inject", check_inject}, {"inject-rung", check_inject_rung},
+    {"inject", check_inject},     {"inject-rung", check_inject_rung},
 #endif
 };
 
@@ -134,12 +137,15 @@ static int service_main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "flood")) {
         check_flood(&c);
     }
+    if (argc > 2 && !strcmp(argv[1], "rogue")) {
+        check_rogue(&c, argv[2]);
+    }
     if (argc > 2 && !strcmp(argv[1], "rung")) {
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
-        bool wanted =
-            argc < 2 && groups[i].run != check_speed && strncmp(groups[i].name, "inject", 6);
+        bool wanted = argc < 2 && groups[i].run != check_speed && groups[i].run != check_full &&
+                      strncmp(groups[i].name, "inject", 6);
         for (int k = 1; k < argc; k++) {
             wanted |= !strcmp(argv[k], groups[i].name);
         }
@@ -177,6 +183,13 @@ static void make_cache(const char *path)
     fd_close(openat(dir, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
 }
 
+// What is not as usual in the next instances.
+static struct {
+    const char *libexec, *hostname;
+    bool no_cache, require_user_namespace;
+    uint32_t calls[1], n_calls;
+} unusual;
+
 static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
                           struct front *ret)
 {
@@ -190,10 +203,13 @@ static int start_instance(const char *libexec, const char *data, uint32_t refuse
         .data_dir = data,
         .run_dir = "/run/isle",
         .runtime_root = root ? root : "/var/lib/isle/runtime/current",
-        .cache_dir = cache,
+        .cache_dir = unusual.no_cache ? NULL : cache,
         .guest_dir = guest,
-        .libexec_dir = libexec,
-        .hostname = "clouisle-sandbox",
+        .libexec_dir = unusual.libexec ? unusual.libexec : libexec,
+        .hostname = unusual.hostname ? unusual.hostname : "clouisle-sandbox",
+        .require_user_namespace = unusual.require_user_namespace,
+        .calls = unusual.calls,
+        .n_calls = unusual.n_calls,
         .memory_bytes = UINT64_C(2) << 30,
         .pids = 4096,
         .test_refuse_rungs = refuse,
@@ -250,6 +266,108 @@ static int run_lesser_host(const char *libexec, const char *data, bool v1, bool 
     return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
 }
 
+// A kernel without Landlock, for this process and its children.
+static int refuse_landlock(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_landlock_create_ruleset, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    return seccomp_install(code, ARRAY_LEN(code));
+}
+
+static int run_without_landlock(const char *libexec, const char *data)
+{
+    char names[][10] = {"exits", "stock"};
+    char *const args[] = {names[0], names[1], NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        fprintf(stderr, "a host without Landlock:\n");
+        _exit(refuse_landlock() || run_instance(libexec, data, 0, args) != 0);
+    }
+    int status;
+    return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
+}
+
+// DATA/NAME with the launcher and this shim.
+static int make_libexec(const char *libexec, const char *data, const char *name, const char *shim,
+                        char ret[512])
+{
+    char from[600], to[600];
+    char *launcher = realpath(libexec, NULL);
+    snprintf(ret, 512, "%s/%s", data, name);
+    snprintf(from, sizeof from, "%s/isle-launcher", launcher ? launcher : "");
+    snprintf(to, sizeof to, "%s/isle-launcher", ret);
+    free(launcher);
+    int e = mkdir(ret, 0755) || symlink(from, to);
+    snprintf(to, sizeof to, "%s/isle-shim", ret);
+    return e || symlink(shim, to);
+}
+
+static int run_rogues(const char *libexec, const char *data, const char *rogue)
+{
+    char folder[512], rogues[] = "rogue";
+    if (make_libexec(libexec, data, "rogue", rogue, folder)) {
+        return 1;
+    }
+    int bad = 0;
+    for (const char *mode = "sdecnh"; *mode; mode++) {
+        char letter[] = {*mode, '\0'}, name[] = {'r', 'o', 'g', 'u', 'e', '-', *mode, '\0'};
+        char *const args[] = {rogues, letter, NULL};
+        unusual.libexec = folder;
+        unusual.hostname = name;
+        bad |= run_instance(libexec, data, 0, args) != 0;
+    }
+    unusual.libexec = unusual.hostname = NULL;
+    return bad;
+}
+
+// Starts that the launcher refuses.
+static int run_refused(const char *libexec, const char *data)
+{
+    static const struct {
+        const char *name;
+        off_t bytes;
+    } shims[] = {{"empty", 0}, {"large", 70000}};
+    char *const none[] = {NULL};
+    char folder[512], path[512];
+    int bad = 0;
+    for (size_t i = 0; i < ARRAY_LEN(shims); i++) {
+        snprintf(path, sizeof path, "%s/shim-%s", data, shims[i].name);
+        AUTO_CLOSE int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+        bad |= fd < 0 || ftruncate(fd, shims[i].bytes) ||
+               make_libexec(libexec, data, shims[i].name, path, folder);
+        unusual.libexec = folder;
+        int e = run_instance(libexec, data, 0, none);
+        fprintf(stderr, "%s a shim that is %s is refused\n", e == -1 ? "ok  " : "FAIL",
+                shims[i].name);
+        bad |= e != -1;
+    }
+    unusual.libexec = NULL;
+    unusual.require_user_namespace = true;
+    int e = run_instance(libexec, data, 6, none);
+    fprintf(stderr, "%s no user namespace where one is required: refused\n",
+            e == -1 ? "ok  " : "FAIL");
+    unusual.require_user_namespace = false;
+    return bad | (e != -1);
+}
+
+static int run_unusual(const char *libexec, const char *data)
+{
+    char names[][10] = {"exits", "requests", "full"};
+    char *const args[] = {names[0], names[1], NULL}, *const full[] = {names[2], NULL};
+    unusual.no_cache = true;
+    unusual.calls[0] = SYS_kcmp;
+    unusual.n_calls = 1;
+    fprintf(stderr, "no package sets, one more system call:\n");
+    int bad = run_instance(libexec, data, 0, args);
+    unusual.no_cache = false;
+    unusual.n_calls = 0;
+    return bad | run_instance(libexec, data, 0, full);
+}
+
 static int run_kills(const char *libexec, const char *data)
 {
     const char *text = getenv("ISLE_TEST_KILLS");
@@ -301,7 +419,8 @@ int main(int argc, char **argv)
     }
     bool only_kills = argc > 2 && !strcmp(argv[2], "kills");
     bool injected = argc > 2 && !strcmp(argv[2], "inject");
-    int bad = only_kills || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
+    bool only_hosts = argc > 2 && !strcmp(argv[2], "hosts");
+    int bad = only_kills || only_hosts || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
     if (injected) {
         bad |= run_injected(argv[1], data) != 0;
@@ -322,6 +441,12 @@ int main(int argc, char **argv)
         bad |= run_lesser_host(argv[1], data, true, false);
         bad |= run_lesser_host(argv[1], data, false, true);
         bad |= run_lesser_host(argv[1], data, false, false);
+    }
+    if (argc == 2 || only_hosts) {
+        bad |= run_without_landlock(argv[1], data);
+        bad |= run_unusual(argv[1], data);
+        bad |= run_refused(argv[1], data);
+        bad |= run_rogues(argv[1], data, ISLE_ROGUE_SHIM);
     }
     if (argc == 2 || only_kills) {
         bad |= run_kills(argv[1], data) != 0;

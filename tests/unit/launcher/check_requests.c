@@ -1,0 +1,277 @@
+// Requests that cannot be met: in the wrong moment, for what is not there, or for more than there
+// is room for. Each is answered with its reason, and nothing else changes.
+#include "base/clock.h"
+#include "base/fd.h"
+#include "checks.h"
+#include "plan/steps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+static int ask(struct client *c, uint32_t op, uint32_t id)
+{
+    struct plan_request q = {.op = op, .id = id, .signal = SIGTERM};
+    struct plan_record r;
+    return client_ask(c, &q, &r);
+}
+
+// START with what client_start() does not do.
+static uint32_t start_with(struct client *c, uint32_t id, const struct try *t,
+                           void (*change)(struct plan_request *q))
+{
+    c->change = change;
+    uint32_t tag = client_start(c, id, t);
+    c->change = NULL;
+    return tag;
+}
+
+static void no_files(struct plan_request *q) { q->limits.nofile = 0; }
+static void other_root(struct plan_request *q) { q->root = 1; }
+static void least_rung(struct plan_request *q) { q->rung = PLAN_RUNG_NONE; }
+static void other_number(struct plan_request *q) { q->workspace_no = 200; }
+
+// A parked sandbox whose START is refused ends, with the reason; so it is with none.
+static void refused_starts(struct client *c)
+{
+    static const struct {
+        const char *what;
+        void (*change)(struct plan_request *q);
+        int error;
+        uint32_t step;
+    } cases[] = {
+        {"a limit of nothing", no_files, ERANGE, PLAN_STEP_check},
+        {"another runtime root", other_root, ENOENT, PLAN_STEP_check},
+        {"less isolation than there is", least_rung, EPERM, PLAN_STEP_check},
+    };
+    const char *const yes[] = {"/bin/true", NULL};
+    struct try t = try_of(yes);
+    struct plan_record r;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        for (int parked = 0; parked < 2; parked++) {
+            uint32_t id = 0;
+            char title[128];
+            int e = parked ? client_prepare(c, &id, &r) : 0;
+            uint32_t tag = start_with(c, id, &t, cases[i].change);
+            e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+            bool allowed = cases[i].change == least_rung && c->seat.rung == PLAN_RUNG_NONE;
+            snprintf(title, sizeof title, "START of a %s sandbox with %s",
+                     parked ? "parked" : "new", cases[i].what);
+            check(title,
+                  !e && r.id == id + (allowed && !parked ? r.id : 0) &&
+                      (allowed ? clean_exit(&r, e, 0)
+                               : r.error == cases[i].error && r.step == cases[i].step),
+                  say(&r, e));
+        }
+    }
+    uint32_t id;
+    int e = client_prepare(c, &id, &r);
+    start_with(c, id, &t, no_files);
+    uint32_t tag = start_with(c, id, &t, no_files);
+    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("START refused twice: one END, with the first reason", !e && r.error == ERANGE,
+          say(&r, e));
+    t.rung = c->seat.rung;
+    e = client_run(c, 0, &t, 5000, &r);
+    check("START with the host's own rung by name", clean_exit(&r, e, 0), say(&r, e));
+}
+
+static void wrong_moments(struct client *c)
+{
+    const char *const sleeper[] = {"/bin/sleep", "20", NULL};
+    struct try t = try_of(sleeper);
+    struct plan_record r, x;
+    uint32_t id;
+    int e = client_prepare(c, &id, &r);
+    check("SIGNAL to a parked sandbox", !e && ask(c, PLAN_SIGNAL, id) == -ESRCH, strerror(-e));
+    check("EXECUTION of a parked sandbox", ask(c, PLAN_EXECUTION, id) == -EBUSY, "");
+    uint32_t tag = client_start(c, id, &t);
+    e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    uint32_t again = client_start(c, id, &t);
+    int g = client_wait(c, PLAN_START, again, 5000, &r, NULL);
+    check("START of a running sandbox", !e && !g && r.error == EBUSY, say(&r, g));
+    again = start_with(c, id, &t, no_files);
+    g = client_wait(c, PLAN_START, again, 5000, &r, NULL);
+    check("START of a running sandbox, and wrong", !g && r.error == ERANGE, say(&r, g));
+    // another parked one may not have its workspace meanwhile
+    uint32_t other;
+    e = client_prepare(c, &other, &r);
+    again = client_start(c, other, &t);
+    e = e ? e : client_wait(c, PLAN_END, again, 5000, &r, NULL);
+    check("START in a workspace that is in use", !e && r.error == EBUSY && r.id == other,
+          say(&r, e));
+    check("the running one goes on", ask(c, PLAN_SAMPLE, id) == 0, "");
+    ask(c, PLAN_KILL, id);
+    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("until it is killed", !e && r.flags == PLAN_KILLED && !r.error, say(&r, e));
+    for (uint32_t op = PLAN_SIGNAL; op <= PLAN_EXECUTION; op++) {
+        check("what is over is not there", ask(c, op, id) == -ENOENT, "");
+    }
+    struct plan_request drop = {.op = PLAN_TMPFS_DROP, .workspace_no = 17};
+    check("a tmpfs that is not there cannot be dropped", client_ask(c, &drop, &r) == -ENOENT, "");
+    drop = (struct plan_request){.op = PLAN_SET_DROP, .sets = {17}};
+    check("a set that is not there cannot be dropped", client_ask(c, &drop, &r) == -ENOENT, "");
+    t.tmpfs_no = 0;
+    tag = start_with(c, 0, &t, other_number);
+    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("a tmpfs that is not there", !e && r.error == EPERM, say(&r, e));
+    t = try_of(sleeper);
+    t.n_sets = 2;
+    t.sets[0] = 200;
+    e = client_run(c, 0, &t, 5000, &r);
+    check("a set that is not there, before another", !e && r.error == ENOENT, say(&r, e));
+}
+
+// Every place is taken: the next is told so, and there is room again afterwards.
+static void full_house(struct client *c)
+{
+    static uint32_t tags[PLAN_MAX_SANDBOXES + 1], ids[PLAN_MAX_SANDBOXES + 1];
+    struct plan_record r;
+    int made = 0, ended = 0, e = 0;
+    for (int i = 0; i <= PLAN_MAX_SANDBOXES && !e; i++) {
+        e = client_prepare(c, &ids[i], &r);
+        tags[i] = r.tag;
+        made += !e;
+    }
+    check("256 sandboxes are parked, and no more", made == PLAN_MAX_SANDBOXES && e == -EAGAIN,
+          say(&r, e));
+    const char *const yes[] = {"/bin/true", NULL};
+    struct try t = try_of(yes);
+    e = client_run(c, 0, &t, 5000, &r);
+    check("a job without a place is told", !e && r.error == EAGAIN && r.step == PLAN_STEP_slot,
+          say(&r, e));
+    e = client_run(c, ids[200], &t, 5000, &r);
+    check("one that is parked runs", clean_exit(&r, e, 0), say(&r, e));
+    for (int i = 0; i < made; i++) {
+        if (i != 200) {
+            ask(c, PLAN_KILL, ids[i]);
+            ended += !client_wait(c, PLAN_END, tags[i], 20000, &r, NULL);
+        }
+    }
+    check("all of them end", ended == made - 1, say(&r, 0));
+    e = client_run(c, 0, &t, 5000, &r);
+    check("and there is a place again", clean_exit(&r, e, 0), say(&r, e));
+}
+
+static int add_tmpfs(struct client *c, struct plan_record *ret)
+{
+    struct plan_request q = {.op = PLAN_TMPFS, .uid = V0, .size_bytes = 4096, .size_inodes = 16};
+    int fd = -1;
+    client_request(c, &q, NULL, 0);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, 5000, ret, &fd);
+    fd_close(fd);
+    return e ? e : -ret->error;
+}
+
+static int add_set(struct client *c, int fd)
+{
+    struct plan_request q = {.op = PLAN_SET_ADD};
+    struct plan_record r;
+    client_request(c, &q, &fd, 1);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, 5000, &r, NULL);
+    return e ? e : -r.error;
+}
+
+static void full_stock(struct client *c)
+{
+    struct plan_record r;
+    int e = 0, n = 0;
+    while (!e && n <= PLAN_MAX_TMPFS) {
+        e = add_tmpfs(c, &r);
+        n += !e;
+    }
+    check("256 tmpfs workspaces at most", n == PLAN_MAX_TMPFS && e == -EAGAIN, strerror(-e));
+    for (uint32_t i = 0; i < PLAN_MAX_TMPFS; i++) {
+        struct plan_request q = {.op = PLAN_TMPFS_DROP, .workspace_no = i};
+        n -= !client_ask(c, &q, &r);
+    }
+    check("all are dropped", n == 0, "");
+    if (c->seat.cache_root < 0) {
+        check("no cache, no package sets", add_set(c, c->seat.workspace_root) == -ENOENT, "");
+        return;
+    }
+    AUTO_CLOSE int one = openat(c->seat.cache_root, "one", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (e = 0, n = 0; !e && n <= PLAN_MAX_SETS; n += !e) {
+        e = add_set(c, one);
+    }
+    check("256 package sets at most", n <= PLAN_MAX_SETS && e == -EAGAIN, strerror(-e));
+    for (uint32_t i = 0; i < PLAN_MAX_SETS; i++) {
+        struct plan_request q = {.op = PLAN_SET_DROP, .sets = {i}};
+        client_ask(c, &q, &r);
+    }
+    e = add_set(c, one);
+    check("and there is room again", !e, strerror(-e));
+}
+
+// How the program of a job is found.
+static void programs(struct client *c)
+{
+    static const char *const no_env[] = {NULL};
+    static char long_path[5000];
+    const char *path_env[] = {"A=1", long_path, NULL};
+    const char *const name[] = {"id", NULL}, *const file[] = {"data", NULL};
+    struct plan_record r;
+    struct try t = try_of(name);
+    t.env = no_env;
+    int e = run_try(c, &t, 5000, &r);
+    check("without PATH: the usual one", clean_exit(&r, e, 0), say(&r, e));
+    memset(long_path, 'x', sizeof long_path - 1);
+    memcpy(long_path, "PATH=/", 6);
+    memcpy(long_path + sizeof long_path - 1 - 20, ":/etc/passwd/a::/bin", 20);
+    t.env = path_env;
+    e = run_try(c, &t, 5000, &r);
+    check("PATH with what is too long, no folder, empty", clean_exit(&r, e, 0), say(&r, e));
+    const char *const here_env[] = {"PATH=:/bin:", NULL};
+    e = run_sh(c, "echo text > data; echo text > both; chmod 755 both", &r);
+    t = try_of(file);
+    t.env = here_env;
+    e = e ? e : run_try(c, &t, 5000, &r);
+    check("a file that may not be executed: 126",
+          clean_exit(&r, e, 126) && strstr(output, "Permission denied"), say(&r, e));
+    const char *const both[] = {"both", NULL};
+    const char *const twice_env[] = {"PATH=/workspace:.:/bin", NULL};
+    t = try_of(both);
+    t.env = twice_env;
+    e = run_try(c, &t, 5000, &r);
+    check("no program at all: the first reason", clean_exit(&r, e, 126), say(&r, e));
+}
+
+// More processes than one batch of signals, that come and go while they are counted.
+static void storm(struct client *c)
+{
+    const char *const job[] = {"/bin/sh", "-c",
+                               "trap '' URG; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do "
+                               "for k in 1 2 3 4 5; do sleep 3 & done; done; "
+                               "while :; do /bin/true; done",
+                               NULL};
+    struct try t = try_of(job);
+    struct plan_record r, x;
+    int bad = 0;
+    t.limits.pids = 200;
+    t.limits.cpu_percent = 6400;
+    t.limits.cpu_ns = 20 * NS_PER_S;
+    uint32_t tag = client_start(c, 0, &t);
+    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    for (int i = 0; i < 300; i++) {
+        bad += client_signal(c, x.id, SIGURG) != 0;
+    }
+    check("a storm of signals over many processes", !e && !bad, say(&x, e));
+    ask(c, PLAN_KILL, x.id);
+    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("and its end", !e && r.flags == PLAN_KILLED, say(&r, e));
+}
+
+void check_requests(struct client *c)
+{
+    refused_starts(c);
+    wrong_moments(c);
+    full_stock(c);
+    programs(c);
+    storm(c);
+}
+
+void check_full(struct client *c) { full_house(c); }

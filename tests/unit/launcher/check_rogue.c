@@ -1,0 +1,52 @@
+// A shim that was taken over (rogue_shim.c), or is broken. It has the name of its own status to
+// lose, and nothing else: every job has an END, and the launcher goes on.
+#include "base/fd.h"
+#include "checks.h"
+#include "plan/steps.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct {
+    const char *mode, *what;
+    int error;
+    uint32_t step;
+    int status; // without error
+} cases[] = {
+    {"s", "a shim without a word: the sandbox has failed", ECHILD, PLAN_STEP_end, 0},
+    {"c", "a shim that chatters: its first report counts, nothing else", 0, 0, 3 << 8},
+    {"n", "a shim that tells of an error without a number", EIO, 7, 0},
+    {"h", "a shim that says half a word: the sandbox has failed", ECHILD, PLAN_STEP_end, 0},
+};
+
+void check_rogue(struct client *c, const char *mode)
+{
+    const char *const job[] = {"/bin/sh", "-c", "sleep 0.1; exit 5", NULL};
+    struct plan_record r;
+    for (int i = 0; i < 3; i++) {
+        struct try t = try_of(job);
+        int e = run_try(c, &t, 5000, &r);
+        for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
+            if (!strcmp(mode, cases[k].mode)) {
+                check(cases[k].what,
+                      !e && r.error == cases[k].error &&
+                          (r.error ? r.step == cases[k].step : r.status == cases[k].status),
+                      say(&r, e));
+            }
+        }
+        if (!strcmp(mode, "d") || !strcmp(mode, "e")) {
+            // with a report: what it says of a program that had just begun is its word
+            bool believed = mode[0] == 'e' && r.status == 0;
+            check("a shim that ends at once: the sandbox has failed", !e && (r.error || believed),
+                  say(&r, e));
+        }
+    }
+    // it may have done all that before anybody had a job for it
+    struct plan_request q = {.op = PLAN_PREPARE};
+    int e = client_ask(c, &q, &r);
+    uint32_t tag = r.tag;
+    struct plan_request kill_it = {.op = PLAN_KILL, .id = r.id};
+    client_request(c, &kill_it, NULL, 0);
+    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("and one that is parked ends", !e, say(&r, e));
+}
