@@ -1,8 +1,8 @@
 // Every call of the launcher that can fail fails once, wherever it stands. Whatever happens: an END
 // comes, nothing is left in the launcher, and the next job runs. In builds with -Dinject=true.
+#include "check_inject.h"
 #include "base/fd.h"
 #include "checks.h"
-#include "launcher/inject.h"
 #include "plan/steps.h"
 
 #include <errno.h>
@@ -14,10 +14,6 @@
 enum { MAX_CALLS = 2000 };
 
 static struct inject_page *page;
-
-struct left {
-    uint64_t mounts, fds, groups;
-};
 
 // What is injected into which job. An error of 0 is a call that does nothing and says 0.
 struct variant {
@@ -105,22 +101,25 @@ static const struct variant rung_variants[] = {
 
 void check_inject_open(void) { page = inject_page_map(); }
 
-static int arm(struct client *c, const struct variant *v, uint32_t call, bool lasting,
-               struct plan_record *ret, struct left *ret_left)
+int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_record *ret,
+               struct inject_left *ret_left)
 {
     struct plan_request q = {.op = INJECT_OP};
-    if (v) {
-        page->next = (struct inject_plan){.who = v->who,
-                                          .target = call,
-                                          .lasting = lasting,
-                                          .error = v->error,
-                                          .number = v->number,
-                                          .steps = v->steps};
-        snprintf(page->next.only, sizeof page->next.only, "%s", v->only ? v->only : "");
+    if (plan) {
+        page->next = *plan;
     }
     int e = client_ask(c, &q, ret);
-    *ret_left = (struct left){ret->cpu_ns, ret->memory_peak_bytes, ret->pids_peak};
+    *ret_left = (struct inject_left){ret->cpu_ns, ret->memory_peak_bytes, ret->pids_peak};
     return e;
+}
+
+static int arm(struct client *c, const struct variant *v, uint32_t call, struct plan_record *ret,
+               struct inject_left *ret_left)
+{
+    struct inject_plan plan = {
+        .who = v->who, .target = call, .error = v->error, .number = v->number, .steps = v->steps};
+    snprintf(plan.only, sizeof plan.only, "%s", v->only ? v->only : "");
+    return inject_arm(c, &plan, ret, ret_left);
 }
 
 // Failures that a launch may survive: each is a comfort, not a fence.
@@ -164,17 +163,17 @@ static int add_tmpfs(struct client *c)
 
 // One job with the Nth call failing. False when there was no such call.
 static bool one_call(struct client *c, const struct variant *v, uint32_t call, const struct try *t,
-                     const struct left *before)
+                     const struct inject_left *before)
 {
     struct plan_record armed, r = {0}, told, next, parked_r;
-    struct left left;
+    struct inject_left left;
     uint32_t id = 0;
     c->n_early = 0; // ENDs of sandboxes that were not waited for; none has a descriptor
     struct try job = *t, again = *t;
     if (v->tmpfs) { // one for each: it may be attached, and then stays so
         job.tmpfs_no = again.tmpfs_no = add_tmpfs(c);
     }
-    int e = arm(c, v, call, false, &armed, &left);
+    int e = arm(c, v, call, &armed, &left);
     int g = 0;
     if (!e && v->parked) {
         struct plan_request q = {.op = PLAN_PREPARE};
@@ -184,13 +183,13 @@ static bool one_call(struct client *c, const struct variant *v, uint32_t call, c
     if (!g && !e) {
         e = client_run(c, id, &job, 5000, &r);
     }
-    int h = arm(c, NULL, 0, false, &told, &left);
+    int h = inject_arm(c, NULL, &told, &left);
     int n = client_run(c, 0, &again, 5000, &next);
     if (v->tmpfs) {
         struct plan_request q = {.op = PLAN_TMPFS_DROP, .workspace_no = (uint32_t)job.tmpfs_no};
         e = e ? e : client_ask(c, &q, &armed);
     }
-    h = h ? h : arm(c, NULL, 0, false, &armed, &left);
+    h = h ? h : inject_arm(c, NULL, &armed, &left);
     if (h || !told.status) {
         check("no call is left to fail", !h && clean_exit(&r, e, 7), say(&r, e));
         return false;
@@ -231,7 +230,7 @@ static int add_set(struct client *c, const char *name, uint32_t *ret_number)
 static void run_variant(struct client *c, const struct variant *v)
 {
     struct plan_record r;
-    struct left before;
+    struct inject_left before;
     uint32_t sets[2] = {0, 0}, call = 1;
     char title[128];
     bool made = true;
@@ -242,7 +241,7 @@ static void run_variant(struct client *c, const struct variant *v)
     if (!v->tmpfs) {
         client_run(c, 0, &warm, 5000, &r); // whatever is made once is made
     }
-    made = made && !arm(c, NULL, 0, false, &r, &before);
+    made = made && !inject_arm(c, NULL, &r, &before);
     while (made && call < MAX_CALLS && one_call(c, v, call, &t, &before)) {
         call++;
     }

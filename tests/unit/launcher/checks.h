@@ -37,6 +37,8 @@ void check_speed(struct client *c);
 void check_inject_open(void);
 void check_inject(struct client *c);
 void check_inject_rung(struct client *c);
+void check_inject_loop(struct client *c);
+void check_inject_end(struct client *c, const char *how);
 #endif
 // check_kills.c: the service's side, and the front's side of one round.
 void serve_soak(struct client *c);

@@ -91,14 +91,22 @@ static const struct {
     const char *name;
     void (*run)(struct client *c);
 } groups[] = {
-    {"exits", check_exits},       {"execution", check_execution},
-    {"limits", check_limits},     {"signals", check_signals},
-    {"view", check_view},         {"policy", check_policy},
-    {"border", check_border},     {"parked", check_parked},
-    {"stock", check_stock},       {"speed", check_speed},
-    {"requests", check_requests}, {"full", check_full},
+    {"exits", check_exits},
+    {"execution", check_execution},
+    {"limits", check_limits},
+    {"signals", check_signals},
+    {"view", check_view},
+    {"policy", check_policy},
+    {"border", check_border},
+    {"parked", check_parked},
+    {"stock", check_stock},
+    {"speed", check_speed},
+    {"requests", check_requests},
+    {"full", check_full},
 #ifdef ISLE_INJECT
-    {"inject", check_inject},     {"inject-rung", check_inject_rung},
+    {"inject", check_inject},
+    {"inject-rung", check_inject_rung},
+    {"inject-loop", check_inject_loop},
 #endif
 };
 
@@ -137,6 +145,11 @@ static int service_main(int argc, char **argv)
     if (argc > 1 && !strcmp(argv[1], "flood")) {
         check_flood(&c);
     }
+#ifdef ISLE_INJECT
+    if (argc > 2 && !strcmp(argv[1], "inject-end")) {
+        check_inject_end(&c, argv[2]);
+    }
+#endif
     if (argc > 2 && !strcmp(argv[1], "rogue")) {
         check_rogue(&c, argv[2]);
     }
@@ -387,17 +400,33 @@ static int run_kills(const char *libexec, const char *data)
 }
 
 #ifdef ISLE_INJECT
+// Whatever the instance before has left planned.
+static int run_with_page(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+{
+    fprintf(stderr, "%s %s:\n", argv[0], argv[1] ? argv[1] : "");
+    if (!inject_page_make()) {
+        return 1;
+    }
+    int bad = run_instance(libexec, data, refuse, argv);
+    inject_page_remove();
+    return bad;
+}
+
 static int run_injected(const char *libexec, const char *data)
 {
     char all[] = "inject", rung[] = "inject-rung";
     char *const args[] = {all, NULL}, *const rung_args[] = {rung, NULL};
-    if (!inject_page_make()) {
-        return 1;
+    char loop[] = "inject-loop", end[] = "inject-end",
+         names[][10] = {"unlinkat", "waitid", "ppoll", "openat"};
+    char *const loop_args[] = {loop, NULL};
+    int bad = run_with_page(libexec, data, 0, args);
+    bad |= run_with_page(libexec, data, 0, loop_args);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        char *const end_args[] = {end, names[i], NULL};
+        bad |= run_with_page(libexec, data, 0, end_args);
     }
-    int bad = run_instance(libexec, data, 0, args);
-    bad |= run_instance(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args);
-    bad |= run_instance(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args);
-    inject_page_remove();
+    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args);
+    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args);
     return bad;
 }
 #endif
@@ -420,7 +449,8 @@ int main(int argc, char **argv)
     bool only_kills = argc > 2 && !strcmp(argv[2], "kills");
     bool injected = argc > 2 && !strcmp(argv[2], "inject");
     bool only_hosts = argc > 2 && !strcmp(argv[2], "hosts");
-    int bad = only_kills || only_hosts || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
+    int bad =
+        only_kills || only_hosts || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
     if (injected) {
         bad |= run_injected(argv[1], data) != 0;
