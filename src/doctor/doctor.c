@@ -5,7 +5,6 @@
 #include "plan/plan.h"
 
 #include <linux/capability.h>
-#include <pwd.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -97,40 +96,30 @@ static enum doctor_state see_rights(struct doctor *d, struct doctor_row *r)
     }
     DOCTOR_FOUND(r, "root%s%s%s", h->initial_ids ? "" : " of a user namespace",
                  lacking[0] ? ", without" : "", lacking);
-    return lacking[0] ? DOCTOR_FAILED : DOCTOR_FINE;
+    return lacking[0] ? DOCTOR_DEGRADED : DOCTOR_FINE;
 }
 
-static enum doctor_state see_range(struct doctor *d, struct doctor_row *r)
+static enum doctor_state see_ids(struct doctor *d, struct doctor_row *r)
 {
-    const struct host *h = &d->host;
-    uint32_t first, count, first_gid, count_gid;
-    if (h->uid == 0) {
-        DOCTOR_FOUND(r, "%llu ids are mapped here", (unsigned long long)h->mapped_ids);
+    const struct start_mode *m = &d->mode;
+    if (m->user == START_ROOT) {
+        DOCTOR_FOUND(r, "%llu ids are mapped here", (unsigned long long)d->host.mapped_ids);
         // the first 65536 are the accounts', the next the first instance's
-        return h->mapped_ids >= 2ULL * PLAN_UID_COUNT ? DOCTOR_FINE : DOCTOR_FAILED;
+        return d->host.mapped_ids >= 2ULL * PLAN_UID_COUNT ? DOCTOR_FINE : DOCTOR_FAILED;
     }
-    const struct passwd *account = getpwuid(h->uid);
-    const char *name = account ? account->pw_name : "";
-    bool users = host_range(d->root, "subuid", name, h->uid, PLAN_UID_COUNT, &first, &count);
-    bool groups =
-        host_range(d->root, "subgid", name, h->uid, PLAN_UID_COUNT, &first_gid, &count_gid);
-    if (users && groups) {
-        DOCTOR_FOUND(r, "%u subordinate ids from %u on", count, first);
+    if (m->user == START_RANGE) {
+        DOCTOR_FOUND(r, "%u subordinate ids from %u on", m->sub_count, m->sub_uid);
         return DOCTOR_FINE;
     }
-    DOCTOR_FOUND(r, "%s has no line with %d ids or more for this user",
-                 users ? "/etc/subgid" : "/etc/subuid", PLAN_UID_COUNT);
-    DOCTOR_FIX(r,
-               "usermod --add-subuids 100000-165535 --add-subgids 100000-165535 %s (a range that "
-               "no other line of /etc/subuid has)",
-               name[0] ? name : "USER");
+    DOCTOR_FOUND(r, "one alone");
+    DOCTOR_FIX(r, "%s", m->why);
     return DOCTOR_DEGRADED;
 }
 
 static enum doctor_state see_newuidmap(struct doctor *d, struct doctor_row *r)
 {
     static const char *const folders[] = {"usr/bin", "bin", "usr/local/bin"};
-    if (d->host.uid == 0) {
+    if (d->mode.user == START_ROOT) {
         DOCTOR_FOUND(r, "root needs none");
         return DOCTOR_FINE;
     }
@@ -221,38 +210,38 @@ static enum doctor_state see_groups(struct doctor *d, struct doctor_row *r)
 }
 
 // What a start really got, where there was one; else what the files promise.
-static enum doctor_state see_controller(struct doctor *d, struct doctor_row *r, const char *name,
-                                        uint32_t bit)
+static enum doctor_state see_controller(struct doctor *d, struct doctor_row *r, uint32_t bit)
 {
-    const struct host *h = &d->host;
-    if (d->trial && d->trial->started) {
-        bool lacks = d->trial->seat.downgrades & bit;
-        DOCTOR_FOUND(r, "%s", lacks ? "not given to isle" : "isle has it");
-        return lacks ? DOCTOR_DEGRADED : DOCTOR_FINE;
+    bool tried = d->trial && d->trial->started;
+    bool lacks = (tried ? d->trial->seat.downgrades : d->mode.downgrades) & bit;
+    DOCTOR_FOUND(r, "%s",
+                 !lacks  ? tried ? "isle has it" : "there for isle"
+                 : tried ? "not given to isle"
+                         : "not there for isle");
+    if (lacks && d->mode.groups[0]) {
+        DOCTOR_FIX(r, "%s", d->mode.groups);
     }
-    bool there = host_lists(h->controllers, name) && h->cgroups_writable;
-    DOCTOR_FOUND(r, "%s", there ? "there; whether isle gets it, the self-test tells" : "not there");
-    return there ? DOCTOR_FINE : DOCTOR_DEGRADED;
+    return lacks ? DOCTOR_DEGRADED : DOCTOR_FINE;
 }
 
 static enum doctor_state see_memory(struct doctor *d, struct doctor_row *r)
 {
-    return see_controller(d, r, "memory", PLAN_NO_CGROUP_MEMORY);
+    return see_controller(d, r, PLAN_NO_CGROUP_MEMORY);
 }
 
 static enum doctor_state see_pids(struct doctor *d, struct doctor_row *r)
 {
-    return see_controller(d, r, "pids", PLAN_NO_CGROUP_PIDS);
+    return see_controller(d, r, PLAN_NO_CGROUP_PIDS);
 }
 
 static enum doctor_state see_cpu(struct doctor *d, struct doctor_row *r)
 {
-    return see_controller(d, r, "cpu", PLAN_NO_CGROUP_CPU);
+    return see_controller(d, r, PLAN_NO_CGROUP_CPU);
 }
 
 static enum doctor_state see_cpu_time(struct doctor *d, struct doctor_row *r)
 {
-    return see_controller(d, r, "cpuacct", PLAN_NO_CPU_TIME);
+    return see_controller(d, r, PLAN_NO_CPU_TIME);
 }
 
 static enum doctor_state see_io(struct doctor *d, struct doctor_row *r)
@@ -287,8 +276,6 @@ static enum doctor_state see_seccomp(struct doctor *d, struct doctor_row *r)
 
 // ---- the table --------------------------------------------------------------------------------
 
-#define SELF_TEST "isle doctor without --no-self-test shows more"
-
 static const struct check {
     const char *group, *name;
     enum doctor_state (*see)(struct doctor *d, struct doctor_row *r);
@@ -299,10 +286,11 @@ static const struct check {
     {"system", "architecture", see_machine, "built, but not tested there",
      "x86_64 is what is tested"},
     {"system", "place", see_place, NULL, NULL},
-    {"rights", "rights", see_rights, "no job runs",
+    {"rights", "rights", see_rights,
+     "isle starts as an account without rights would, or not at all",
      "docker run --cap-add SYS_ADMIN, in Kubernetes securityContext.capabilities.add: [SYS_ADMIN]; "
      "the others are in the default set"},
-    {"rights", "user ids", see_range,
+    {"rights", "user ids", see_ids,
      "single_uid: isle and its jobs share one uid of the host, and only one user's jobs are apart",
      "map 131072 ids or more into this container (its user-namespace remapping)"},
     {"rights", "newuidmap", see_newuidmap, "single_uid: the subordinate range cannot be used",
@@ -366,6 +354,7 @@ void doctor_examine(struct doctor *d)
     host_read(d->root, &d->host);
     if (!d->tried) {
         tries_make(&d->tries);
+        start_mode_find(d->root, &d->mode);
     }
     judge_userns(d);
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {

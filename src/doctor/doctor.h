@@ -9,6 +9,7 @@
 #include "host/host.h"
 #include "host/refusal.h"
 #include "host/tries.h"
+#include "start/mode.h"
 
 enum doctor_state {
     DOCTOR_FINE,
@@ -39,7 +40,8 @@ struct doctor {
     const struct trial *trial; // NULL: the self-test was not asked for
     // made by doctor_examine()
     struct host host;
-    struct tries tries; // given by a test when `tried` is set
+    struct tries tries; // both given by a test that sets `tried`
+    struct start_mode mode;
     bool tried;
     struct refusal own, plain; // of user namespaces: for this process, for users without rights
     struct doctor_row rows[DOCTOR_MAX_ROWS];

@@ -46,6 +46,9 @@ static void see_item(struct doctor *d, const struct selftest_item *item)
     if (item->verdict == SELFTEST_ESCAPED) {
         DOCTOR_COST(r, "jobs are not isolated on this host: isle must not be used here");
         DOCTOR_FIX(r, "report it as docs/security.md says, with the output of isle doctor --json");
+    } else if (item->verdict == SELFTEST_UNENFORCED) {
+        DOCTOR_COST(r, "this limit does not hold here");
+        DOCTOR_FIX(r, "see the downgrade of that name");
     } else if (item->verdict == SELFTEST_BROKEN || item->verdict == SELFTEST_NOT_RUN) {
         DOCTOR_COST(r, "nothing is known of this wall");
         DOCTOR_FIX(r, "see the rows above; the attacks need the Python of the runtime root");

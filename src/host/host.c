@@ -294,30 +294,3 @@ void host_read(int root, struct host *ret)
         host_number(root, "proc/sys/kernel/apparmor_restrict_unprivileged_userns");
     ret->userns_max = host_number(root, "proc/sys/user/max_user_namespaces");
 }
-
-bool host_range(int root, const char *file, const char *user, uint32_t uid, uint32_t count,
-                uint32_t *ret_first, uint32_t *ret_count)
-{
-    char path[32], line[256], name[128], number[16];
-    uint64_t best = 0, best_first = 0;
-    snprintf(path, sizeof path, "etc/%.20s", file);
-    snprintf(number, sizeof number, "%u", uid);
-    FILE *f = open_text(root, path);
-    while (f && fgets(line, sizeof line, f)) {
-        unsigned long first, n;
-        if (sscanf(line, "%127[^:]:%lu:%lu", name, &first, &n) == 3 &&
-            (strcmp(name, user) == 0 || strcmp(name, number) == 0) && n > best) {
-            best = n;
-            best_first = first;
-        }
-    }
-    if (f) {
-        fclose(f);
-    }
-    if (best < count || best == 0 || best_first + best > UINT32_MAX) {
-        return false;
-    }
-    *ret_first = (uint32_t)best_first;
-    *ret_count = (uint32_t)best;
-    return true;
-}

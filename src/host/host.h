@@ -72,9 +72,4 @@ bool host_lists(const char *list, const char *word);
 // The number in the file `path` below root, or HOST_NO_VALUE.
 int64_t host_number(int root, const char *path);
 
-// The ids that etc/FILE (subuid, subgid) below `root` gives to a user, by name or number: the
-// largest range. False: none of at least `count`.
-bool host_range(int root, const char *file, const char *user, uint32_t uid, uint32_t count,
-                uint32_t *ret_first, uint32_t *ret_count);
-
 #endif

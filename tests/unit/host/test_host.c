@@ -159,21 +159,6 @@ static void test_proc(void **state)
     }
 }
 
-static void test_ranges(void **state)
-{
-    (void)state;
-    uint32_t first = 0, count = 0;
-    fixture_put("etc/subuid",
-                "a:100000:65536\nb:200000:1000\n1001:300000:65536\na:400000:131072\n");
-    assert_true(host_range(fixture_root, "subuid", "a", 1000, 65536, &first, &count));
-    assert_true(first == 400000 && count == 131072);
-    assert_false(host_range(fixture_root, "subuid", "b", 1002, 65536, &first, &count));
-    assert_true(host_range(fixture_root, "subuid", "c", 1001, 65536, &first, &count));
-    assert_true(first == 300000);
-    assert_false(host_range(fixture_root, "subuid", "d", 1003, 1, &first, &count));
-    assert_false(host_range(fixture_root, "subgid", "a", 1000, 1, &first, &count));
-}
-
 static void test_lists(void **state)
 {
     (void)state;
@@ -192,7 +177,6 @@ int main(void)
         TEST(test_podman_and_escapes),
         TEST(test_cgroups),
         TEST(test_proc),
-        TEST(test_ranges),
         TEST(test_lists),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
