@@ -2,7 +2,8 @@
 #include "doctor/doctor.h"
 
 #include "base/fd.h"
-#include "doctor/bubblewrap.h"
+#include "plan/bwrap.h"
+#include "start/bwrap.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -80,23 +81,42 @@ static void see_runtime(struct doctor *d)
 
 // ---- Bubblewrap -------------------------------------------------------------------------------
 
+// The one that --launcher bwrap would take; where there is none, the host's own, for information.
 static void see_bubblewrap(struct doctor *d)
 {
-    struct bubblewrap b;
-    if (bubblewrap_find(d->conf->text[SETTING_FILESYSTEM_ISOLATION_BINARY],
-                        d->conf->text[SETTING_RUNTIME_ROOT], &b)) {
+    const char *setting = d->conf->text[SETTING_FILESYSTEM_ISOLATION_BINARY];
+    const char *root = d->conf->text[SETTING_RUNTIME_ROOT];
+    struct bwrap_found b;
+    char why[200];
+    int e = bwrap_find(setting, root, &b, why, sizeof why);
+    if (e == -ENOENT && !setting[0]) {
         struct doctor_row *r = doctor_add(d, "programs", "bubblewrap");
         r->state = DOCTOR_FACT;
-        DOCTOR_FOUND(r, "not there; only --launcher bwrap needs it");
+        bool hosts = !bwrap_find("/usr/bin/bwrap", root, &b, why, sizeof why);
+        if (hosts) {
+            bwrap_ask_version(&b, root);
+        }
+        DOCTOR_FOUND(r, "the runtime root has none, which only --launcher bwrap needs%s%s",
+                     hosts ? "; /usr/bin/bwrap is version " : "", hosts ? b.version_text : "");
         return;
     }
-    const char *holes = bubblewrap_holes(&b);
+    if (e) {
+        struct doctor_row *r =
+            add_bad(d, "bubblewrap", setting[0] ? DOCTOR_DEGRADED : DOCTOR_ADVICE,
+                    "--launcher bwrap is refused; isle's own launcher needs none",
+                    "./bootstrap puts one into the runtime root");
+        DOCTOR_FOUND(r, "%s", why);
+        return;
+    }
+    bwrap_ask_version(&b, root);
     struct doctor_row *r =
-        holes ? add_bad(d, "bubblewrap", DOCTOR_ADVICE, holes,
-                        "bubblewrap 0.12.0 or newer, not set-uid; isle's own launcher needs none")
-              : doctor_add(d, "programs", "bubblewrap");
-    DOCTOR_FOUND(r, "%.120s, version %s%s", b.path, b.version[0] ? b.version : "not known",
-                 b.setuid ? ", set-uid" : "");
+        b.version >= BWRAP_VERSION(0, 12, 0)
+            ? doctor_add(d, "programs", "bubblewrap")
+            : add_bad(d, "bubblewrap", DOCTOR_ADVICE,
+                      "old_bubblewrap with --launcher bwrap: CVE-2026-87766, before 0.12.0 targets "
+                      "of mounts are made through links in a folder that is bound already",
+                      "bubblewrap 0.12.0 or newer: ./bootstrap puts one into the runtime root");
+    DOCTOR_FOUND(r, "%s, version %s", b.path, b.version_text);
 }
 
 // ---- room -------------------------------------------------------------------------------------

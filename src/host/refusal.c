@@ -168,20 +168,3 @@ const char *refusal_explain(char *text, size_t size)
              "doctor says more");
     return text;
 }
-
-bool refusal_is_bubblewraps(const char *line)
-{
-    static const char *const said[] = {
-        "No permissions to create new namespace", // unshare or clone: EPERM
-        "No permissions to create a new namespace",
-        "Creating new namespace failed",
-        "setting up uid map", // Ubuntu's AppArmor: Permission denied
-        "Failed RTM_NEWADDR", // likewise, with the map allowed
-    };
-    for (size_t i = 0; i < ARRAY_LEN(said); i++) {
-        if (strstr(line, said[i])) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -42,7 +42,4 @@ const char *refusal_line(const struct refusal *r, char *text, size_t size);
 // Returns `text`.
 const char *refusal_explain(char *text, size_t size);
 
-// Does a line of Bubblewrap's stderr mean that user namespaces are refused?
-bool refusal_is_bubblewraps(const char *line);
-
 #endif

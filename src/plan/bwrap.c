@@ -154,11 +154,10 @@ const char *bwrap_translate(const char *line)
         {"No permissions to create", // "a new namespace", "new namespace"
          "this host refuses user namespaces to ordinary users (sysctl "
          "kernel.unprivileged_userns_clone=1, kernel.apparmor_restrict_unprivileged_userns=0, or "
-         "an "
-         "AppArmor profile for bwrap)"},
+         "an AppArmor profile for bwrap; isle doctor tells which)"},
         {"Creating new namespace failed",
          "this host refuses user namespaces (sysctl user.max_user_namespaces, or a container's "
-         "seccomp profile)"},
+         "seccomp profile; isle doctor tells which)"},
         {"setting up uid map", "this host lets nobody map user ids (a container's or a security "
                                "module's rule)"},
         {"Unexpected capabilities but not setuid", "it was started with capabilities"},

@@ -1,6 +1,5 @@
 // Rows of `isle doctor` on made-up hosts, and what a service tells of its self-test.
 #include "../start/fixture.h"
-#include "doctor/bubblewrap.h"
 #include "doctor/doctor.h"
 #include "plan/plan.h"
 
@@ -254,25 +253,6 @@ static void test_report(void **state)
     }
 }
 
-static void test_bubblewraps(void **state)
-{
-    (void)state;
-    assert_true(bubblewrap_older("0.8.0", "0.12.0") && bubblewrap_older("0.11", "0.12.0"));
-    assert_true(bubblewrap_older("0.11.9", "0.12") && bubblewrap_older("0.12.0", "1"));
-    assert_false(bubblewrap_older("0.12.0", "0.12.0") || bubblewrap_older("0.12", "0.12.0"));
-    assert_false(bubblewrap_older("0.12.1", "0.12.0") || bubblewrap_older("1.0", "0.12.0"));
-    struct bubblewrap b = {.version = "0.8.0"};
-    assert_non_null(strstr(bubblewrap_holes(&b), "CVE-2026-87766"));
-    assert_null(strstr(bubblewrap_holes(&b), "CVE-2026-41163"));
-    b.setuid = true;
-    assert_non_null(strstr(bubblewrap_holes(&b), "CVE-2026-41163"));
-    strcpy(b.version, "0.12.0");
-    assert_null(strstr(bubblewrap_holes(&b), "CVE-2026-87766"));
-    b.setuid = false;
-    assert_null(bubblewrap_holes(&b));
-    assert_int_equal(bubblewrap_find("/nowhere/bwrap", "/nowhere", &b), -ENOENT);
-}
-
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -287,7 +267,6 @@ int main(void)
         TEST(test_settings),
         TEST(test_outcomes),
         TEST(test_report),
-        TEST(test_bubblewraps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -150,34 +150,12 @@ static void test_lines(void **state)
     assert_non_null(strstr(text, "isle doctor"));
 }
 
-static void test_bubblewraps_words(void **state)
-{
-    (void)state;
-    static const char *const refusals[] = {
-        "bwrap: No permissions to create new namespace, likely because the kernel does not allow "
-        "non-privileged user namespaces.",
-        "bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces "
-        "exceeded (ENOSPC)",
-        "bwrap: setting up uid map: Permission denied",
-        "bwrap: loopback: Failed RTM_NEWADDR: Operation not permitted",
-    };
-    for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
-        assert_true(refusal_is_bubblewraps(refusals[i]));
-    }
-    assert_false(refusal_is_bubblewraps("bwrap: execvp true: No such file or directory"));
-    assert_false(refusal_is_bubblewraps(""));
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_causes),
-        cmocka_unit_test(test_clone_setting),
-        cmocka_unit_test(test_apparmor),
-        cmocka_unit_test(test_maximum),
-        cmocka_unit_test(test_containers),
-        cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_bubblewraps_words),
+        cmocka_unit_test(test_causes),     cmocka_unit_test(test_clone_setting),
+        cmocka_unit_test(test_apparmor),   cmocka_unit_test(test_maximum),
+        cmocka_unit_test(test_containers), cmocka_unit_test(test_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
