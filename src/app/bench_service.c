@@ -207,6 +207,10 @@ int bench_service_run(const struct seat *seat, struct pipeline_config *config)
     config->workspace_root = seat->workspace_root;
     config->downgrades = seat->downgrades;
     config->ready_workspace = NULL;
+    if (seat->made_by == SEAT_BWRAP) {
+        config->launcher = "bwrap";
+        config->bwrap = seat->bwrap;
+    }
     int e = loop_new(&s.loop);
     e = e ? e : runner_new(s.loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s.runner);
     while (!e && fd_read_full(seat->front, &o, sizeof o) == (ssize_t)sizeof o) {

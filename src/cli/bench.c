@@ -26,7 +26,7 @@ enum {
 };
 
 struct options {
-    const char *rounds, *jobs, *in_flight;
+    const char *rounds, *jobs, *in_flight, *launcher;
     struct option_list only;
     bool detail, json, help;
 };
@@ -42,6 +42,8 @@ static const struct option option_rows[] = {
     {"--only", NULL, "NAME", OPTION_LIST, AT(only),
      "only these rows (bare, bwrap, isle, run), only these programs (true, python, node)",
      "bare bwrap isle run true python node"},
+    {"--launcher", NULL, "NAME", OPTION_TEXT, AT(launcher),
+     "who makes isle's sandboxes: native or bwrap; else as the settings say", "native bwrap"},
     {"--detail", NULL, NULL, OPTION_FLAG, AT(detail),
      "also the launcher alone, a sandbox that waits, and where the time of a launch goes", NULL},
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line of JSON", NULL},
@@ -53,6 +55,7 @@ struct bench {
     struct front_settings settings;
     struct bench_report report;
     struct bench_outside outside;
+    struct bwrap_found wrapper; // with report.wrapped: makes isle's sandboxes
     struct front front;
     bool kind[BENCH_N_KINDS], program[BENCH_N_PROGRAMS]; // asked for, and there
     int signals;
@@ -127,6 +130,14 @@ static int read_options(struct bench *b)
     r->pss_kb = PLAN_UNKNOWN;
     int e = number_option("--rounds", b->options.rounds, 3, 10000, &r->rounds);
     e = e ? e : number_option("--jobs", b->options.jobs, 0, 100000, &r->jobs);
+    struct front_error why;
+    if (!e && (front_choose_launcher(&b->settings, b->options.launcher, &r->wrapped, &why) ||
+               (r->wrapped && front_find_bwrap(&b->settings, &b->wrapper, &why)))) {
+        return complain("%s", why.text);
+    }
+    if (!e && r->wrapped && r->detail) {
+        return complain("--detail looks into isle's own launcher: give --launcher native with it");
+    }
     e = e ? e
           : number_option("--in-flight", b->options.in_flight, 1, BENCH_MAX_IN_FLIGHT,
                           &r->in_flight);
@@ -383,6 +394,7 @@ static void free_room(struct bench *b)
 static int begin_service(struct bench *b, const struct cli_places *places)
 {
     struct start_config config = front_start_config(&b->settings, places);
+    config.bwrap = b->report.wrapped ? &b->wrapper : NULL;
     struct start_error why;
     static char word[] = BENCH_SERVICE;
     char *argv[] = {word, NULL};
@@ -436,7 +448,8 @@ static int run_bench(struct bench *b, const struct cli_places *places)
     b->outside = (struct bench_outside){.root = b->settings.conf.text[SETTING_RUNTIME_ROOT],
                                         .bwrap = b->bwrap,
                                         .workspace = b->workspace,
-                                        .isle = b->isle};
+                                        .isle = b->isle,
+                                        .wrapped = b->report.wrapped};
     b->signals = front_hold_signals(&before);
     int e = begin_service(b, places);
     if (!e) {

@@ -61,6 +61,7 @@ struct bench_report {
     uint32_t downgrades;
     uint64_t pss_kb;
     bool detail;
+    bool wrapped;            // isle's sandboxes are made by Bubblewrap, too
     char bwrap[64];          // its version; "": not measured
     char bwrap_missing[200]; // why, when it was asked for and is not there
 };
@@ -76,6 +77,7 @@ struct bench_outside {
     const char *bwrap;     // its path
     const char *workspace; // a folder that bwrap binds
     const char *isle;      // this program
+    bool wrapped;          // its sandboxes are made by Bubblewrap
     int service_pid;       // the other children of this process: no job's end
     int launcher_pid;
 };

@@ -132,6 +132,9 @@ static void tell_people(const struct bench_report *r)
         printf(" jobs/s: %d jobs, %d at once, %u CPUs.", r->jobs, r->in_flight, r->cpus);
     }
     putchar('\n');
+    if (r->wrapped) {
+        printf("isle's sandboxes were made by Bubblewrap, which isle then locks further.\n");
+    }
     if (r->load > 0.5 * r->cpus) {
         printf("The machine was busy before (load %.1f on %u CPUs): do not trust this run.\n",
                r->load, r->cpus);
@@ -208,6 +211,7 @@ static void tell_programs(const struct bench_report *r)
     AUTO_BUF struct buf b = BUF_INIT(1 << 20);
     buf_printf(&b, "{\"rounds\":%d,\"jobs\":%d,\"in_flight\":%d,\"cpus\":%u,\"load\":%.2f",
                r->rounds, r->jobs, r->in_flight, r->cpus, r->load);
+    put_text(&b, "launcher", r->wrapped ? "bwrap" : "native");
     put_text(&b, "bwrap", r->bwrap);
     put_text(&b, "bwrap_missing", r->bwrap_missing);
     buf_puts(&b, ",\"downgrades\":[");

@@ -73,16 +73,17 @@ static void add_bwrap(struct command *c, const struct bench_outside *o)
 static void build(struct command *c, const struct bench_outside *o, enum bench_kind kind,
                   enum bench_program program)
 {
-    static const char *const runs[BENCH_N_PROGRAMS][6] = {
-        {"run", "--", "/bin/true", NULL},
-        {"run", "-l", "python", "-c", "print(1)", NULL},
-        {"run", "-l", "javascript", "-c", "console.log(1)", NULL}};
+    static const char *const runs[BENCH_N_PROGRAMS][5] = {
+        {"--", "/bin/true", NULL},
+        {"-l", "python", "-c", "print(1)", NULL},
+        {"-l", "javascript", "-c", "console.log(1)", NULL}};
     static char path[] = "PATH=/usr/bin:/bin", lang[] = "LANG=C.UTF-8";
     static char *env[] = {path, lang, NULL};
     *c = (struct command){.env = env};
     if (kind == BENCH_RUN) {
         c->env = environ;
-        add(c, (const char *const[]){o->isle, NULL});
+        add(c, (const char *const[]){o->isle, "run", "--launcher", o->wrapped ? "bwrap" : "native",
+                                     NULL});
         add(c, runs[program]);
         return;
     }

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 
@@ -28,6 +29,32 @@ int front_settings_load(struct front_settings *ret, struct front_error *ret_erro
     }
     lower_host_read(&ret->conf, &ret->host);
     return 0;
+}
+
+int front_choose_launcher(const struct front_settings *f, const char *option, bool *ret_wrapped,
+                          struct front_error *ret_error)
+{
+    bool native = option && strcmp(option, "native") == 0;
+    bool bwrap = option && strcmp(option, "bwrap") == 0;
+    if (option && !native && !bwrap) {
+        snprintf(ret_error->text, sizeof ret_error->text,
+                 "--launcher: %.100s is none; there are native and bwrap", option);
+        return -EINVAL;
+    }
+    *ret_wrapped = option ? bwrap : f->conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY];
+    return 0;
+}
+
+int front_find_bwrap(const struct front_settings *f, struct bwrap_found *ret,
+                     struct front_error *ret_error)
+{
+    const char *root = f->conf.text[SETTING_RUNTIME_ROOT];
+    int e = bwrap_find(f->conf.text[SETTING_FILESYSTEM_ISOLATION_BINARY], root, ret,
+                       ret_error->text, sizeof ret_error->text);
+    if (!e) {
+        bwrap_ask_version(ret, root);
+    }
+    return e;
 }
 
 // What a caller takes from itself for good is taken from jobs as well: main() has raised the stack

@@ -7,9 +7,11 @@
 #include "cli/cli.h"
 #include "conf/conf.h"
 #include "model/lower.h"
+#include "start/bwrap.h"
 #include "start/start.h"
 
 #include <signal.h>
+#include <stdbool.h>
 
 struct front_settings {
     struct conf conf;
@@ -23,6 +25,14 @@ struct front_error {
 
 // From `environ`. 0, or -EINVAL with *ret_error.
 int front_settings_load(struct front_settings *ret, struct front_error *ret_error);
+
+// Who makes the sandboxes: `option` (--launcher's value), or what the settings say where it is
+// NULL. 0 with *ret_wrapped (Bubblewrap does), or -EINVAL with *ret_error.
+int front_choose_launcher(const struct front_settings *f, const char *option, bool *ret_wrapped,
+                          struct front_error *ret_error);
+// The Bubblewrap that the settings name, and its version. 0, or -errno with *ret_error.
+int front_find_bwrap(const struct front_settings *f, struct bwrap_found *ret,
+                     struct front_error *ret_error);
 
 // 0, or -errno with *ret_error: isle is not installed as a whole, cannot see itself, or was given
 // too little to start with.

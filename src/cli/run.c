@@ -55,11 +55,8 @@ static int prepare(struct run *r, char **argv)
     if (front_settings_load(&r->settings, &setting)) {
         return complain("%s", setting.text);
     }
-    const char *launcher = r->options.launcher;
-    r->wrapped = launcher ? !strcmp(launcher, "bwrap")
-                          : r->settings.conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY];
-    if (launcher && !r->wrapped && strcmp(launcher, "native") != 0) {
-        return complain("--launcher: %.100s is none; there are native and bwrap", launcher);
+    if (front_choose_launcher(&r->settings, r->options.launcher, &r->wrapped, &setting)) {
+        return complain("%s", setting.text);
     }
     if (run_job_build(&r->options, &r->settings.host, &r->job, &job)) {
         return complain("%s", job.text);
@@ -134,21 +131,16 @@ static struct start_config start_config_of(const struct run *r)
 // 0 or an exit status.
 static int find_bwrap(struct run *r)
 {
-    char text[400];
+    struct front_error why;
     if (!r->wrapped) {
         return 0;
     }
     if (r->job.job.network == JOB_NETWORK_HOST) {
         return complain("--network host is not available with Bubblewrap: --launcher native");
     }
-    const struct conf *c = &r->settings.conf;
-    const char *root = c->text[SETTING_RUNTIME_ROOT];
-    if (bwrap_find(c->text[SETTING_FILESYSTEM_ISOLATION_BINARY], root, &r->bwrap, text,
-                   sizeof text)) {
-        return print_own_result(r, REASON_ISOLATION_UNAVAILABLE, text);
-    }
-    bwrap_ask_version(&r->bwrap, root);
-    return 0;
+    return front_find_bwrap(&r->settings, &r->bwrap, &why)
+               ? print_own_result(r, REASON_ISOLATION_UNAVAILABLE, why.text)
+               : 0;
 }
 
 // All of it, even where another process made our standard output O_NONBLOCK (it is shared with

@@ -31,8 +31,7 @@ static const struct option own_options[] = {
      "where artifacts go, under their path in /workspace; without it only --json lists them",
      VALUES_FOLDER},
     {"--launcher", NULL, "NAME", OPTION_TEXT, AT(launcher),
-     "what makes the sandbox: native, or bwrap (SANDBOX_FILESYSTEM_ISOLATION_BINARY's, else the "
-     "runtime root's)",
+     "native or bwrap: what makes the sandbox; else what SANDBOX_FILESYSTEM_ISOLATION_BINARY says",
      "native bwrap"},
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live", NULL},
     {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),

@@ -67,6 +67,15 @@ def test_without_bwrap_it_says_so(isle, tmp_path):
     assert "does not run" in report["bwrap_missing"] and report["bwrap"] is None
 
 
+def test_with_bubblewrap_as_the_launcher(isle):
+    words = ("--rounds", "3", "--jobs", "4", "--only", "true", "--only", "isle", "--only", "run", "--json")
+    r = bench(isle, *words, SANDBOX_FILESYSTEM_ISOLATION_BINARY="/usr/bin/bwrap")
+    assert r.returncode == 0, r
+    assert harness.strict_json(r.stdout)["launcher"] == "bwrap"
+    r = bench(isle, *words, "--launcher", "native", SANDBOX_FILESYSTEM_ISOLATION_BINARY="/usr/bin/bwrap")
+    assert harness.strict_json(r.stdout)["launcher"] == "native"
+
+
 @pytest.mark.parametrize(
     "options, words",
     [
@@ -75,6 +84,7 @@ def test_without_bwrap_it_says_so(isle, tmp_path):
         (["--in-flight", "65"], ["--in-flight", "65", "64"]),
         (["--jobs", "-1"], ["--jobs", "-1"]),
         (["--only", "ruby"], ["--only", "ruby", "python"]),
+        (["--launcher", "docker"], ["--launcher", "docker", "native"]),
         (["--fast"], ["--fast", "--help"]),
         (["python"], ["python", "--help"]),
     ],
