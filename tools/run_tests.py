@@ -345,6 +345,8 @@ KINDS = (
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=8, present=exists("tests/e2e")),
     Kind("compat", part_compat, "other people's programs as jobs", stage=9, present=exists("tests/compat")),
     # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
+    Kind("native-user", part_variant, "user with subordinate ids and groups", stage=8),
+    Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=9),
 )
 
 

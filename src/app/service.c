@@ -286,6 +286,8 @@ int service_run(const struct seat *seat, struct pipeline_config *config)
     if (!uids || null < 0) {
         return 1;
     }
+    uids->count = seat->n_uids;
+    uids->next = seat->first_uid;
     config->uids = uids;
     config->null = null;
     config->workspace_root = seat->workspace_root;

@@ -1,6 +1,7 @@
 #include "cli/front.h"
 
 #include "base/fd.h"
+#include "start/mode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,6 +12,24 @@ static int refuse(struct front_error *e, const char *what, const char *why)
 {
     snprintf(e->text, sizeof e->text, "%s%s", what, why);
     return -EINVAL;
+}
+
+// An account's folders are elsewhere than root's.
+static void find_places(struct front_settings *f)
+{
+    static struct start_places places; // as long as the settings, which point to it
+    const struct {
+        enum setting setting;
+        const char *place;
+    } table[] = {{SETTING_WORKSPACE_ROOT, places.data_dir},
+                 {SETTING_RUN_DIR, places.run_dir},
+                 {SETTING_RUNTIME_ROOT, places.runtime_root}};
+    start_places_find(&places);
+    for (size_t i = 0; i < ARRAY_LEN(table); i++) {
+        if (!f->conf.given[table[i].setting]) {
+            f->conf.text[table[i].setting] = table[i].place;
+        }
+    }
 }
 
 int front_settings_load(struct front_settings *ret, struct front_error *ret_error)
@@ -28,6 +47,7 @@ int front_settings_load(struct front_settings *ret, struct front_error *ret_erro
         return refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
     }
     lower_host_read(&ret->conf, &ret->host);
+    find_places(ret);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/runtime.h"
 #include "start/steps.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 // What a job finds, which launcher/template.c and phase_one.c make (a test compares). "%s" is the
@@ -139,10 +140,23 @@ static void print_sets(FILE *out, const struct plan *p)
     }
 }
 
+// Whose start it would be: steps of others are not shown.
+static uint32_t who_starts(void)
+{
+    struct start_mode mode;
+    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    start_mode_find(root, &mode);
+    return 1U << mode.user;
+}
+
 static void print_steps(FILE *out)
 {
+    const uint32_t who = who_starts();
     fputs("\nStart, once\n", out);
     for (size_t i = 0; i < start_n_steps; i++) {
+        if (!(start_steps[i].who & who)) {
+            continue;
+        }
         fprintf(out, "  %-22s %-9s %s\n", start_steps[i].name,
                 start_where_names[start_steps[i].where], start_steps[i].why);
     }
@@ -252,9 +266,13 @@ static void put_mounts(struct buf *b, const struct plan *p)
 
 static void put_steps(struct buf *b)
 {
+    const uint32_t who = who_starts();
     buf_puts(b, ",\"start\":[");
-    for (size_t i = 0; i < start_n_steps; i++) {
-        buf_printf(b, "%s{", i ? "," : "");
+    for (size_t i = 0, n = 0; i < start_n_steps; i++) {
+        if (!(start_steps[i].who & who)) {
+            continue;
+        }
+        buf_printf(b, "%s{", n++ ? "," : "");
         put(b, "name", start_steps[i].name);
         put(b, "where", start_where_names[start_steps[i].where]);
         put(b, "why", start_steps[i].why);

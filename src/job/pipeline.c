@@ -37,7 +37,8 @@ struct pipeline {
     bool held;
     // the workspace
     struct lowered plan;
-    uint32_t uid;
+    uint32_t uid;   // of the workspace, in plans
+    uint32_t owner; // of its files: the same, or inner root where there is no other id
     bool has_tmpfs, has_folder, was_ready;
     bool lost;     // the launcher is: processes of the job may live a moment longer
     int workspace; // -1: none yet
@@ -85,12 +86,12 @@ static void prepared(struct pipeline *p)
         give_up(p, REASON_INTERNAL, "the workspace cannot be measured", e);
         return;
     }
-    e = p->was_ready ? 0 : stage_make_folders(p->workspace, p->uid);
+    e = p->was_ready ? 0 : stage_make_folders(p->workspace, p->owner);
     if (e) {
         give_up(p, REASON_INTERNAL, "the workspace cannot be made", e);
         return;
     }
-    e = stage_files(p->workspace, &p->job, p->uid, p->plan.workspace_bytes, &error);
+    e = stage_files(p->workspace, &p->job, p->owner, p->plan.workspace_bytes, &error);
     if (e) {
         verdict_staging(&p->result, e, error.text);
         finish(p);
@@ -125,12 +126,12 @@ static void make_folder(struct pipeline *p)
     struct plan_request *q = &p->plan.start;
     const char *ready = p->config->ready_workspace;
     int root = p->config->workspace_root, e = 0;
-    p->workspace = ready ? folder_open_ready(root, ready, p->uid) : -1;
+    p->workspace = ready ? folder_open_ready(root, ready, p->owner) : -1;
     p->was_ready = p->workspace >= 0;
     snprintf(q->workspace, sizeof q->workspace, "%s%s", p->was_ready ? "" : "once/",
              p->was_ready ? ready : p->job.id);
     if (!p->was_ready) {
-        e = folder_make(root, q->workspace, p->uid, &p->workspace);
+        e = folder_make(root, q->workspace, p->owner, &p->workspace);
     }
     p->has_folder = e == 0;
     if (e) {
@@ -155,6 +156,7 @@ static void prepare(struct loop_timer *t)
     lower_job(&p->job, &p->config->host, &staged, &p->plan);
     p->uid = uids_take(p->config->uids);
     p->plan.start.uid = p->uid;
+    p->owner = p->config->downgrades & PLAN_SINGLE_UID ? PLAN_UID_LAUNCHER : p->uid;
     if (!p->uid) {
         give_up(p, REASON_INTERNAL, "no uid is free", -EAGAIN);
         return;
@@ -446,7 +448,7 @@ static void collect(struct pipeline *p)
     }
     p->result.collect_started_at = clock_wall_ms();
     p->collection.workspace = p->workspace;
-    p->collection.uid = p->uid;
+    p->collection.uid = p->owner;
     if (collection_begin(&p->collection)) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");
         finish(p);

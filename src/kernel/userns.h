@@ -14,4 +14,7 @@ struct userns_map {
 // -errno.
 int userns_write_maps(int dir, const struct userns_map *map, bool deny_setgroups);
 
+// By who may map itself only, and so may keep no right to change groups: "deny", then both maps.
+int userns_write_own_maps(int dir, const struct userns_map *uids, const struct userns_map *gids);
+
 #endif

@@ -2,6 +2,7 @@
 // memory, single-threaded; inner root until step identity, the workspace's uid afterwards.
 #include "base/fd.h"
 #include "base/msg.h"
+#include "kernel/caps.h"
 #include "kernel/mount.h"
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
@@ -85,11 +86,19 @@ int bstep_oom_score(struct launch *c)
 
 int bstep_identity(struct launch *c)
 {
-    uint32_t uid = c->q.uid;
-    if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
+    const bool single = c->l->config.single_uid;
+    uint32_t uid = launcher_uid(c->l, c->q.uid);
+    if ((!single && setgroups(0, NULL)) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
         return -errno;
     }
-    return child_try_undo();
+    if (single) { // no change of uid took them, and none shall come back with Bubblewrap's image
+        int e = caps_lock();
+        e = e ? e : caps_set(0);
+        if (e) {
+            return e;
+        }
+    }
+    return child_try_undo(c->l);
 }
 
 int bstep_parent_death_again(struct launch *c) { return parent_death(c); }

@@ -143,6 +143,12 @@ enum { LAUNCHER_REFUSE_LOOPBACK = 1 << 4, LAUNCHER_REFUSE_SCOPES = 1 << 5 }; // 
 #define TEMPLATE_MASK "tmp/"        // below it lies what covers files of /proc
 #define TEMPLATE_NETWORK "tmp/net/" // what covers files of /etc in jobs with the host's network
 
+// The uid that is workspace number `uid`: itself, or inner root's where there is no other.
+static inline uint32_t launcher_uid(const struct launcher *l, uint32_t uid)
+{
+    return l->config.single_uid ? PLAN_UID_LAUNCHER : uid;
+}
+
 void launcher_mark(const struct launch *c, enum plan_mark mark);
 
 // template.c: builds the launcher's tree from the working directory (seat.h) and makes it the root.
@@ -165,12 +171,12 @@ _Noreturn void child_pid1(struct launch *c);
 _Noreturn void child_pid2(struct launch *c);
 int child_parent_death(void);
 // After a drop: can inner root be had back? 0, or -EPERM if it can.
-int child_try_undo(void);
+int child_try_undo(const struct launcher *l);
 
 // rung.c
-// In pid 2 (or a probe), inner root, single-threaded: becomes `uid` (1000 in its own namespace; in
-// rung none `uid` as it is). proc: a read-write proc; sock: for NOTE_MAP. 0 or -errno.
-int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock);
+// In pid 2 (or a probe), inner root, single-threaded: becomes workspace `uid` (1000 in its own
+// namespace; in rung none as it is). proc: a read-write proc; sock: for NOTE_MAP. 0 or -errno.
+int rung_enter(const struct launcher *l, uint32_t rung, uint32_t uid, int proc, int sock);
 // The launcher's answer to NOTE_MAP. 0 or -errno: it did not reach pid 2, which waits for it.
 int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid);
 // The first rung that works on this host.

@@ -138,7 +138,7 @@ static void take_seat(struct launcher *l)
     sys_close_from(SEAT_FD_END);
     if (pread(SEAT_CONFIG, &l->config, sizeof l->config, 0) != sizeof l->config ||
         l->config.magic != SEAT_MAGIC || l->config.version != SEAT_VERSION ||
-        l->config.n_calls > SEAT_MAX_CALLS ||
+        l->config.n_calls > SEAT_MAX_CALLS || l->config.uid_count == 0 ||
         !memchr(l->config.hostname, '\0', sizeof l->config.hostname)) {
         fail("seat: not of this build", -EINVAL);
     }
@@ -248,6 +248,7 @@ static void find_abilities(struct launcher *l)
              -EPERM);
     }
     l->downgrades = cgroup_downgrades(&l->groups);
+    l->downgrades |= l->config.single_uid ? PLAN_SINGLE_UID : 0;
     l->downgrades |= l->landlock_abi ? 0 : PLAN_NO_LANDLOCK;
     l->downgrades |= l->config.n_calls ? PLAN_SECCOMP_ALLOW : 0;
     l->downgrades |= l->rung == PLAN_RUNG_NONE ? PLAN_NO_USER_NAMESPACE : 0;

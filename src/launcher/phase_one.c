@@ -82,7 +82,13 @@ int child_parent_death(void)
     return poll(&p, 1, 0) == 0 ? 0 : -ESRCH;
 }
 
-int child_try_undo(void) { return setresuid(0, 0, 0) && setuid(0) ? 0 : -EPERM; }
+int child_try_undo(const struct launcher *l)
+{
+    if (l->config.single_uid) { // its uid is inner root's and stays it: the rights are not
+        return caps_set(UINT32_C(1) << CAP_SYS_ADMIN) ? 0 : -EPERM;
+    }
+    return setresuid(0, 0, 0) && setuid(0) ? 0 : -EPERM;
+}
 
 int step_pid1_parent_death(struct launch *c)
 {
@@ -166,12 +172,13 @@ int step_shim_capabilities(struct launch *c)
 
 int step_shim_identity(struct launch *c)
 {
-    uint32_t uid = PLAN_UID_SLOT_0 + (uint32_t)(c->box - c->l->box);
-    if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
+    uint32_t uid = launcher_uid(c->l, PLAN_UID_SLOT_0 + (uint32_t)(c->box - c->l->box));
+    if ((!c->l->config.single_uid && setgroups(0, NULL)) || setresgid(uid, uid, uid) ||
+        setresuid(uid, uid, uid)) {
         return -errno;
     }
     int e = caps_set(0); // NO_SETUID_FIXUP has kept them over the change
-    return e ? e : child_try_undo();
+    return e ? e : child_try_undo(c->l);
 }
 
 int step_shim_parent_death(struct launch *c)

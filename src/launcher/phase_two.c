@@ -2,6 +2,7 @@
 // outer user namespace until step user_namespace, the job's uid afterwards. In a copy of the
 // launcher's memory; single-threaded; nothing here allocates. The request was checked by the
 // launcher; the argument block (args.h) was not: it is read here, by the process it concerns.
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
 #include "guest/policy/policy.h"
@@ -61,6 +62,7 @@ static int replace_file(const char *path, const char *text)
 int step_identity_files(struct launch *c)
 {
     char text[256];
+    uint32_t uid = launcher_uid(c->l, c->q.uid);
     if (c->q.rung != PLAN_RUNG_NONE) {
         return 0; // the template's say 1000, and so it is
     }
@@ -69,9 +71,9 @@ int step_identity_files(struct launch *c)
     }
     snprintf(text, sizeof text,
              "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:%u:%u:sandbox:/workspace:/bin/bash\n",
-             c->q.uid, c->q.uid);
+             uid, uid);
     int e = replace_file("/etc/passwd", text);
-    snprintf(text, sizeof text, "root:x:0:\nsandbox:x:%u:\n", c->q.uid);
+    snprintf(text, sizeof text, "root:x:0:\nsandbox:x:%u:\n", uid);
     return e ? e : replace_file("/etc/group", text);
 }
 
@@ -119,7 +121,7 @@ int step_arguments(struct launch *c)
 
 int step_user_namespace(struct launch *c)
 {
-    return rung_enter(c->q.rung, c->q.uid, CHILD_PROC, CHILD_SOCK);
+    return rung_enter(c->l, c->q.rung, c->q.uid, CHILD_PROC, CHILD_SOCK);
 }
 
 int step_seal_namespaces(struct launch *c)
@@ -144,25 +146,38 @@ int step_capabilities(struct launch *c)
         e = e ? e : caps_lock();
     }
     e = e ? e : caps_set(0);
-    return e ? e : child_try_undo();
+    return e ? e : child_try_undo(c->l);
+}
+
+// The limit when the downgrade is there, else none.
+static uint64_t lacks(const struct launch *c, uint32_t downgrade, uint64_t limit)
+{
+    return c->l->downgrades & downgrade ? limit : RLIM_INFINITY;
 }
 
 int step_rlimits(struct launch *c)
 {
     const struct plan_limits *l = &c->q.limits;
+    const uint64_t cpu_s =
+        l->cpu_ns ? (l->cpu_ns + NS_PER_S - 1) / NS_PER_S : (uint64_t)RLIM_INFINITY - 1;
     const struct {
         int resource;
         uint64_t soft, hard;
     } table[] = {
         {RLIMIT_NOFILE, l->nofile, l->nofile},
         {RLIMIT_FSIZE, l->file_bytes, l->file_bytes},
-        {RLIMIT_NPROC, l->pids + 16, l->pids + 16}, // the group's limit comes first
+        {RLIMIT_NPROC, l->pids + 16,
+         l->pids + 16}, // the group's limit comes first, if there is one
         {RLIMIT_STACK, 8 << 20, 64 << 20},
         {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
         {RLIMIT_SIGPENDING, 4096, 4096},
         {RLIMIT_MSGQUEUE, 819200, 819200},
         {RLIMIT_NICE, 0, 0},
         {RLIMIT_RTPRIO, 0, 0},
+        // what no group enforces for the job as a whole, at least for each of its processes
+        {RLIMIT_DATA, lacks(c, PLAN_NO_CGROUP_MEMORY, l->memory_bytes),
+         lacks(c, PLAN_NO_CGROUP_MEMORY, l->memory_bytes)},
+        {RLIMIT_CPU, lacks(c, PLAN_NO_CPU_TIME, cpu_s), lacks(c, PLAN_NO_CPU_TIME, cpu_s + 1)},
     };
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         int e = rlimit_lower(table[i].resource, table[i].soft, table[i].hard);

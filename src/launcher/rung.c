@@ -79,28 +79,32 @@ static int enter_none(uint32_t uid, int proc, int sock)
 }
 
 // rung: one of the table, as plan_check() and step `check` saw to.
-int rung_enter(uint32_t rung, uint32_t uid, int proc, int sock)
+int rung_enter(const struct launcher *l, uint32_t rung, uint32_t uid, int proc, int sock)
 {
     static int (*const enter[])(uint32_t, int, int) = {
         [PLAN_RUNG_PARENT] = enter_parent,
         [PLAN_RUNG_SELF] = enter_self,
         [PLAN_RUNG_NONE] = enter_none,
     };
-    if (setgroups(0, NULL)) { // before "deny": that freezes them
+    // before "deny": that freezes them. An account with one id has frozen them at the start.
+    if (!l->config.single_uid && setgroups(0, NULL)) {
         return -errno;
     }
-    return enter[rung](uid, proc, sock);
+    return enter[rung](launcher_uid(l, uid), proc, sock);
 }
 
 int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid)
 {
-    const struct userns_map map = {PLAN_JOB_UID, uid, 1};
+    const struct userns_map map = {PLAN_JOB_UID, launcher_uid(l, uid), 1};
     char path[16], refused;
     snprintf(path, sizeof path, "%d", pid);
     AUTO_CLOSE int dir = openat(l->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     refused = dir < 0 || userns_write_maps(dir, &map, true);
     return msg_send(sock, &refused, 1, NULL, 0, MSG_DONTWAIT);
 }
+
+// The last that exists: no workspace of the first job's.
+static uint32_t probe_uid(const struct launcher *l) { return l->config.uid_count - 1; }
 
 // The probe's child. As every child it dies with us and keeps none of our descriptors: a copy of
 // the service's socket would hide the end of this process.
@@ -111,7 +115,7 @@ static _Noreturn void probe_child(const struct launcher *l, uint32_t rung, int s
     if (poll(&p, 1, 0) != 0 || dup2(sock, 3) < 0 || dup2(l->proc, 4) < 0 || sys_close_from(5)) {
         _exit(1);
     }
-    _exit(rung_enter(rung, PLAN_UID_WORKSPACE_END - 1, 4, 3) ? 1 : 0);
+    _exit(rung_enter(l, rung, probe_uid(l), 4, 3) ? 1 : 0);
 }
 
 static bool probe(const struct launcher *l, uint32_t rung)
@@ -129,7 +133,7 @@ static bool probe(const struct launcher *l, uint32_t rung)
     }
     close(pair[1]);
     if (pid > 0 && msg_recv(pair[0], &n, sizeof n, NULL, 0, &from, 0) == sizeof n) {
-        rung_answer(l, pair[0], from, PLAN_UID_WORKSPACE_END - 1);
+        rung_answer(l, pair[0], from, probe_uid(l));
     }
     close(pair[0]);
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;

@@ -54,7 +54,7 @@ static int folder_mount(struct launcher *l, const struct plan_request *q, char p
     if (fstat(fd, &st)) {
         return -errno;
     }
-    if (st.st_uid != q->uid) {
+    if (st.st_uid != launcher_uid(l, q->uid)) {
         return -EPERM;
     }
     return workspace_mount(fd);
@@ -105,7 +105,7 @@ int stock_tmpfs_add(struct launcher *l, const struct plan_request *q, int *ret_f
     if (number == PLAN_MAX_TMPFS) {
         return -EAGAIN;
     }
-    int fd = mount_tmpfs_new(q->size_bytes, q->size_inodes, 0700, q->uid);
+    int fd = mount_tmpfs_new(q->size_bytes, q->size_inodes, 0700, launcher_uid(l, q->uid));
     if (fd < 0) {
         return fd;
     }

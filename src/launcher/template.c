@@ -229,8 +229,9 @@ static int make_jail(const struct seat_config *config, const char **ret_what)
     } binds[] = {
         {"rt/usr", "new/jail/usr", read_only, AT_RECURSIVE},
         {"guest", "new/jail/usr/lib/isle", read_only, 0},
-        // device nodes: not NODEV
-        {"dev", "new/jail/dev", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0},
+        // device nodes: not NODEV. An account has bound each of them.
+        {"dev", "new/jail/dev", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+         AT_RECURSIVE},
     };
     for (size_t i = 0; i < ARRAY_LEN(binds) && !e; i++) {
         *ret_what = binds[i].to;

@@ -33,7 +33,7 @@ enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP };
 
 enum {
     SEAT_MAGIC = 0x49534c45,
-    SEAT_VERSION = 2,
+    SEAT_VERSION = 3,
     SEAT_HOSTNAME_MAX = 64,
     SEAT_MAX_CALLS = 16,
     SEAT_PATH_MAX = 128,
@@ -41,10 +41,13 @@ enum {
 
 struct seat_config {
     uint32_t magic, version;
-    uint32_t v1_controllers;    // bit per enum seat_controller: enforce through SEAT_CGROUP_V1 + n
-    uint32_t v2_controllers;    // bit: enforce through the v2 folder (cpu implies cpuacct)
-    uint32_t uid_base;          // host uid of inner 0, for messages only
-    uint32_t test_refuse_rungs; // tests: bit 1 << enum plan_rung; 0 in every real start
+    uint32_t v1_controllers; // bit per enum seat_controller: enforce through SEAT_CGROUP_V1 + n
+    uint32_t v2_controllers; // bit: enforce through the v2 folder (cpu implies cpuacct)
+    uint32_t uid_base;       // host uid of inner 1, less one: for messages only
+    uint32_t uid_count;      // inner ids that exist: 0 .. uid_count - 1
+    uint32_t single_uid; // 1: only inner 0 exists. Workspaces still have numbers of their own in
+                         // plans, but all belong to it
+    uint32_t test_refuse_rungs;      // tests: bit 1 << enum plan_rung; 0 in every real start
     uint32_t require_user_namespace; // 1: rung none is refused
     uint32_t allow_host_network;     // 1: PLAN_NETWORK_HOST is not refused
     uint32_t n_calls;                // system calls that jobs may make besides the policy's

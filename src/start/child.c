@@ -157,8 +157,9 @@ int child_mounts(struct start *s)
     static const char *const dirs[] = {"proc", "sproc", "ws", "rt", "guest", "dev", "new"};
     char ws[PATH_MAX];
     const char *place = s->config->run_dir; // any folder will do: nobody else sees what is on it
-    if (unshare(CLONE_NEWNS) || mount_make_private()) {
-        return start_fail(s, -errno, "mount namespace (isle run needs CAP_SYS_ADMIN)");
+    // an account's child was born in one
+    if ((s->record.user == START_ROOT && unshare(CLONE_NEWNS)) || mount_make_private()) {
+        return start_fail(s, -errno, "mount namespace");
     }
     snprintf(ws, sizeof ws, "%s/%u", s->config->data_dir, s->instance);
     AUTO_CLOSE int runtime = clone_runtime(s);
@@ -198,6 +199,15 @@ int child_mounts(struct start *s)
     return e ? e : attach(s, work, "ws");
 }
 
+// The host's /dev/null and the like, over a file: where there is no CAP_MKNOD. 0 or -1 with errno.
+static int bind_node(const char *name)
+{
+    char from[32];
+    snprintf(from, sizeof from, "/%s", name);
+    AUTO_CLOSE int fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    return fd < 0 ? -1 : mount(from, name, NULL, MS_BIND, NULL);
+}
+
 int child_devices(struct start *s)
 {
     static const struct {
@@ -215,9 +225,9 @@ int child_devices(struct start *s)
     }
     umask(0);
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
-        if (mknod(nodes[i].name, S_IFCHR | 0666, makedev(1, nodes[i].minor))) {
-            return start_fail(s, -errno, "device node %s (isle run needs CAP_MKNOD)",
-                              nodes[i].name);
+        if (mknod(nodes[i].name, S_IFCHR | 0666, makedev(1, nodes[i].minor)) &&
+            bind_node(nodes[i].name)) {
+            return start_fail(s, -errno, "device node %s", nodes[i].name);
         }
     }
     umask(022);
@@ -234,20 +244,6 @@ int child_devices(struct start *s)
     return 0;
 }
 
-static const char *userns_advice(int error)
-{
-    switch (error) {
-    case -ENOSPC:
-        return "user namespaces are used up (sysctl -w user.max_user_namespaces=10000)";
-    case -EINVAL:
-        return "this kernel has no user namespaces (CONFIG_USER_NS)";
-    case -EPERM:
-        return "user namespaces are refused here (a chroot, or no CAP_SYS_ADMIN)";
-    default:
-        return "user namespace";
-    }
-}
-
 // Who makes a user namespace pays for all that lives in it, in counters with limits for the whole
 // host: inotify instances (128), watches, message queues, pending signals. Not host root, whose own
 // programs would be refused then, but the first id of this instance. Capabilities stay: some hosts
@@ -262,17 +258,10 @@ static int become_payer(uint32_t uid)
     return syscall(SYS_capset, &head, caps) ? -errno : 0; // the change took the effective ones
 }
 
-int child_user_namespace(struct start *s)
+// Asks the front for the maps and waits for them.
+static int await_maps(struct start *s)
 {
     int sock = *start_fd(s, INNER_FRONT);
-    int paid = become_payer(s->record.seat.uid_base + PLAN_UID_LAUNCHER);
-    if (paid) {
-        return start_fail(s, paid, "user id of the instance");
-    }
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) {
-        int e = -errno;
-        return start_fail(s, e, "%s", userns_advice(e));
-    }
     struct start_note note = {.what = START_NOTE_MAPS};
     if (send(sock, &note, sizeof note, MSG_NOSIGNAL) != sizeof note) {
         return start_fail(s, -errno, "the front is gone");
@@ -285,14 +274,35 @@ int child_user_namespace(struct start *s)
     return 0;
 }
 
+int child_born_inside(struct start *s) { return await_maps(s); }
+
+int child_user_namespace(struct start *s)
+{
+    int paid = become_payer(s->record.seat.uid_base + PLAN_UID_LAUNCHER);
+    if (paid) {
+        return start_fail(s, paid, "user id of the instance");
+    }
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) {
+        int e = -errno;
+        return start_fail(s, e, "%s", start_userns_advice(e));
+    }
+    return await_maps(s);
+}
+
+int child_no_groups(struct start *s)
+{
+    return setgroups(0, NULL) ? start_fail(s, -errno, "supplementary groups") : 0;
+}
+
 int child_ids(struct start *s)
 {
-    if (setgroups(0, NULL) || setresgid(0, 0, 0) || setresuid(0, 0, 0)) {
+    if (setresgid(0, 0, 0) || setresuid(0, 0, 0)) {
         return start_fail(s, -errno, "ids of inner root");
     }
     int e = sys_keyring_new_session();
-    // ENOSYS: a kernel without keyrings has none to hide
-    return e && e != -ENOSYS ? start_fail(s, e, "session keyring") : 0;
+    // ENOSYS: a kernel without keyrings has none to hide. EPERM: a container's filter refuses the
+    // call, to all that live in it.
+    return e && e != -ENOSYS && e != -EPERM ? start_fail(s, e, "session keyring") : 0;
 }
 
 #ifdef __SANITIZE_ADDRESS__

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -19,18 +20,16 @@
 static const uint32_t kept_caps =
     UINT32_C(1) << CAP_CHOWN | UINT32_C(1) << CAP_DAC_OVERRIDE | UINT32_C(1) << CAP_FOWNER;
 
-int inner_drop(struct start *s)
+static int bound_and_lock(struct start *s)
 {
     int e = caps_bound(kept_caps);
     e = e ? e : caps_lock();
-    if (e) {
-        return start_fail(s, e, "bounding set and securebits");
-    }
-    if (setresgid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE) ||
-        setresuid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE)) {
-        return start_fail(s, -errno, "ids of the service");
-    }
-    e = caps_set(kept_caps);
+    return e ? start_fail(s, e, "bounding set and securebits") : 0;
+}
+
+static int keep_only_files(struct start *s)
+{
+    int e = caps_set(kept_caps);
     if (e) {
         return start_fail(s, e, "capabilities of the service");
     }
@@ -38,6 +37,25 @@ int inner_drop(struct start *s)
         return start_fail(s, -errno, "no_new_privs");
     }
     return 0;
+}
+
+int inner_drop(struct start *s)
+{
+    int e = bound_and_lock(s);
+    if (e) {
+        return e;
+    }
+    if (setresgid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE) ||
+        setresuid(PLAN_UID_SERVICE, PLAN_UID_SERVICE, PLAN_UID_SERVICE)) {
+        return start_fail(s, -errno, "ids of the service");
+    }
+    return keep_only_files(s);
+}
+
+int inner_drop_rights(struct start *s)
+{
+    int e = bound_and_lock(s);
+    return e ? e : keep_only_files(s);
 }
 
 // What would give power over launcher, jobs or kernel. Everything else a service may need one day.
@@ -147,9 +165,10 @@ int inner_filter(struct start *s)
 int inner_undo(struct start *s)
 {
     const char *undone = NULL;
-    if (!setresuid(0, 0, 0) || !seteuid(0)) {
+    bool mapped = s->record.user != START_SINGLE; // else it is uid 0 and stays it
+    if (mapped && (!setresuid(0, 0, 0) || !seteuid(0))) {
         undone = "uid";
-    } else if (!setresgid(0, 0, 0)) {
+    } else if (mapped && !setresgid(0, 0, 0)) {
         undone = "gid";
     } else if (!caps_set(kept_caps | UINT32_C(1) << CAP_SYS_ADMIN)) {
         undone = "capabilities";

@@ -18,7 +18,7 @@ static int open_folder(int dir, const char *name)
 }
 
 // DATA/K when it is ours. A descriptor, -ENOENT, -EEXIST: somebody else's.
-static int open_ours(int data_dir, uint32_t k, uid_t owner)
+static int open_ours(int data_dir, uint32_t k, struct folders_owner owner)
 {
     char name[16];
     struct stat st;
@@ -27,11 +27,11 @@ static int open_ours(int data_dir, uint32_t k, uid_t owner)
     if (fd < 0) {
         return fd == -ENOENT ? fd : -EEXIST;
     }
-    return fstat(fd, &st) || st.st_uid != owner ? -EEXIST : fd_take(&fd);
+    return fstat(fd, &st) || st.st_uid != owner.uid ? -EEXIST : fd_take(&fd);
 }
 
 // A folder of its owner, 0700, whatever was done to it.
-static int make_ours(int dir, const char *name, uid_t owner)
+static int make_ours(int dir, const char *name, struct folders_owner owner)
 {
     struct stat st;
     if (mkdirat(dir, name, 0700) && errno != EEXIST) {
@@ -41,14 +41,15 @@ static int make_ours(int dir, const char *name, uid_t owner)
     if (fd < 0 || fstat(fd, &st)) {
         return fd < 0 ? fd : -errno;
     }
-    bool same = st.st_uid == owner && st.st_gid == owner;
-    if ((!same && fchown(fd, owner, owner)) || ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700))) {
+    bool same = st.st_uid == owner.uid && st.st_gid == owner.gid;
+    if ((!same && fchown(fd, owner.uid, owner.gid)) ||
+        ((st.st_mode & 07777) != 0700 && fchmod(fd, 0700))) {
         return -errno;
     }
     return 0;
 }
 
-int folders_make(int data_dir, uint32_t k, uid_t owner)
+int folders_make(int data_dir, uint32_t k, struct folders_owner owner)
 {
     char name[16];
     snprintf(name, sizeof name, "%u", k);
@@ -105,7 +106,7 @@ int folders_open_once(int data_dir, uint32_t k)
     return dir < 0 ? dir : open_folder(dir, "once");
 }
 
-int folders_empty(int data_dir, uint32_t k, uid_t owner)
+int folders_empty(int data_dir, uint32_t k, struct folders_owner owner)
 {
     char name[16];
     snprintf(name, sizeof name, "%u", k);

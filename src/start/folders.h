@@ -1,5 +1,5 @@
-// folders.h: DATA/K, the workspace root of instance K: 0700, of the service's uid, with once/ and
-// kept/ in it.
+// folders.h: DATA/K, the workspace root of instance K: 0700, of the service's uid (or the
+// account's), with once/ and kept/ in it.
 //
 // It stays, emptied, for the number's next owner: ext4 keeps away from inode numbers that were
 // freed in the last minutes, and a busy host that made and removed folders for every start would
@@ -12,15 +12,20 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct folders_owner {
+    uid_t uid;
+    gid_t gid;
+};
+
 // Makes what is missing of DATA/K. 0; -EEXIST: something else is called K; -errno.
-int folders_make(int data_dir, uint32_t k, uid_t owner);
+int folders_make(int data_dir, uint32_t k, struct folders_owner owner);
 
 // DATA/K/once, which folders_make() has made. A descriptor or -errno.
 int folders_open_once(int data_dir, uint32_t k);
 
 // Removes what jobs (or a service that was taken over) left in it. 0 also when there is none;
 // -EEXIST: something else is called K; -errno: something stays.
-int folders_empty(int data_dir, uint32_t k, uid_t owner);
+int folders_empty(int data_dir, uint32_t k, struct folders_owner owner);
 
 // May something lie in it? Two calls; errs on the side of yes. No lock needed.
 bool folders_may_be_used(int data_dir, uint32_t k);

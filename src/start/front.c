@@ -22,11 +22,10 @@ enum { LOCK_LIMIT_MS = 3000 }; // between the service's end and the launcher's
 
 int front_check(struct start *s)
 {
-    if (geteuid() != 0) {
-        return start_fail(
-            s, -EPERM,
-            "isle run needs root for now: only root can make the user ids, groups and "
-            "mounts that it then locks itself into (try: sudo isle run ...)");
+    start_mode_find(s->host.groups.root, &s->host.mode);
+    s->record.user = s->host.mode.user;
+    if (s->host.mode.refused[0]) {
+        return start_fail(s, 0, "%s", s->host.mode.refused);
     }
     if (access("/proc/self/ns/user", F_OK)) {
         return start_fail(s, -errno,
@@ -50,22 +49,24 @@ int front_groups(struct start *s)
                                    .pids = s->config->pids,
                                    .owner = s->uid_base + PLAN_UID_LAUNCHER};
     struct groups_made made;
-    int e = groups_make(&s->groups, s->instance, &limits, &made);
+    int e = groups_make(&s->host.groups, s->instance, &limits, &made);
     if (e) {
         return start_fail(s, e, "control groups isle/%u: limits of the whole instance",
                           s->instance);
     }
     *start_fd(s, CHILD_V2) = made.fd[GROUPS_V2];
     memcpy(start_fd(s, CHILD_V1), made.fd, sizeof(int) * SEAT_N_V1);
-    s->record.uid_count = PLAN_UID_COUNT;
     s->record.magic = START_MAGIC;
     s->record.ahead_network = s->config->ahead_network;
+    s->record.instance = s->instance;
     s->record.seat = (struct seat_config){
         .magic = SEAT_MAGIC,
         .version = SEAT_VERSION,
         .v1_controllers = made.v1_controllers,
         .v2_controllers = made.v2_controllers,
         .uid_base = s->uid_base,
+        .uid_count = s->uid_count,
+        .single_uid = s->record.user == START_SINGLE,
         .test_refuse_rungs = s->config->test_refuse_rungs,
         .require_user_namespace = s->config->require_user_namespace,
         .allow_host_network = s->config->allow_host_network,
@@ -134,8 +135,27 @@ int front_programs(struct start *s)
     return 0;
 }
 
+const char *start_userns_advice(int error)
+{
+    switch (error) {
+    case -ENOSPC:
+        return "user namespaces are used up or switched off "
+               "(sysctl -w user.max_user_namespaces=10000)";
+    case -EINVAL:
+        return "this kernel has no user namespaces (CONFIG_USER_NS)";
+    case -EPERM:
+        return "user namespaces are refused here (a chroot, no CAP_SYS_ADMIN, or a setting of this "
+               "host)";
+    default:
+        return "child process";
+    }
+}
+
 int front_clone(struct start *s)
 {
+    // An account's child is born where it may mount; its own proc wants a pid namespace of its own.
+    const uint64_t inside =
+        s->record.user == START_ROOT ? 0 : CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID;
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
         return start_fail(s, -errno, "socket pair");
@@ -144,7 +164,7 @@ int front_clone(struct start *s)
     *start_fd(s, INNER_FRONT) = pair[1];
     int v2 = *start_fd(s, CHILD_V2);
     AUTO_CLOSE int group = v2 < 0 ? -1 : openat(v2, "service", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct clone_args a = {.flags = CLONE_PIDFD | (group < 0 ? 0ULL : CLONE_INTO_CGROUP),
+    struct clone_args a = {.flags = inside | CLONE_PIDFD | (group < 0 ? 0ULL : CLONE_INTO_CGROUP),
                            .pidfd = (uintptr_t)&s->pidfd,
                            .exit_signal = SIGCHLD,
                            .cgroup = (unsigned)(group < 0 ? 0 : group)};
@@ -152,7 +172,7 @@ int front_clone(struct start *s)
     fflush(NULL); // else the child holds a copy of what is not written yet
     pid_t pid = sys_clone3(&a);
     if (pid < 0) {
-        return start_fail(s, pid, "child process");
+        return start_fail(s, pid, "%s", inside ? start_userns_advice(pid) : "child process");
     }
     if (pid == 0) {
         child_run(s);
@@ -183,6 +203,14 @@ static int front_note(struct start *s, enum start_note_what want)
     return note.what == want ? 0 : start_fail(s, -EPROTO, "note of the service");
 }
 
+static int front_mapped(struct start *s)
+{
+    if (send(s->front, "", 1, MSG_NOSIGNAL) != 1) {
+        return start_fail(s, -errno, "the service ended while it was starting");
+    }
+    return 0;
+}
+
 int front_maps(struct start *s)
 {
     int e = front_note(s, START_NOTE_MAPS);
@@ -192,15 +220,32 @@ int front_maps(struct start *s)
     char path[32];
     snprintf(path, sizeof path, "/proc/%d", s->pid);
     AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct userns_map map = {0, s->uid_base, PLAN_UID_COUNT};
+    struct userns_map map = {0, s->uid_base, s->uid_count};
     e = dir < 0 ? -errno : userns_write_maps(dir, &map, false);
+    return e ? start_fail(s, e, "id map 0 %u %u", map.outer, map.count) : front_mapped(s);
+}
+
+int front_maps_range(struct start *s)
+{
+    int e = front_note(s, START_NOTE_MAPS);
     if (e) {
-        return start_fail(s, e, "id map 0 %u %u", map.outer, map.count);
+        return e;
     }
-    if (send(s->front, "", 1, MSG_NOSIGNAL) != 1) {
-        return start_fail(s, -errno, "the service ended while it was starting");
+    e = maps_write(&s->host.mode, s->pid, s->uid_base, s->gid_base, s->uid_count);
+    return e ? start_fail(s, e,
+                          "newuidmap or newgidmap with the ids from %u and %u on (/etc/subuid)",
+                          s->uid_base + 1, s->gid_base + 1)
+             : front_mapped(s);
+}
+
+int front_maps_single(struct start *s)
+{
+    int e = front_note(s, START_NOTE_MAPS);
+    if (e) {
+        return e;
     }
-    return 0;
+    e = maps_write(&s->host.mode, s->pid, 0, 0, 1);
+    return e ? start_fail(s, e, "id map 0 %u 1", geteuid()) : front_mapped(s);
 }
 
 int front_meanwhile(struct start *s)
@@ -217,6 +262,10 @@ int front_serving(struct start *s)
     int e = front_note(s, START_NOTE_SERVING);
     if (e) {
         return e;
+    }
+    if (s->record.user != START_ROOT) { // it dies with the service, pid 1 of both
+        s->launcher = 0;
+        return 0;
     }
     int pidfd = sys_pidfd_open(s->launcher);
     if (pidfd == -ESRCH) { // a service that had nothing to do has waited for it already
@@ -263,7 +312,7 @@ static void front_undo(struct start *s)
         s->fd[i] = fd_close(s->fd[i]);
     }
     if (s->mark) {
-        instance_release(&s->groups, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
+        instance_release(&s->host, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
     }
 }
 
@@ -281,13 +330,13 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                 struct front *ret, struct start_error *ret_error)
 {
     *ret_error = (struct start_error){.step = ""};
-    AUTO_FREE struct groups *groups = malloc(sizeof *groups);
-    int e = groups ? std_exist() : -ENOMEM;
+    AUTO_FREE struct start_host *host = malloc(sizeof *host);
+    int e = host ? std_exist() : -ENOMEM;
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct start s = {.config = c,
                       .argv = argv,
                       .env = env,
-                      .groups = {.root = root},
+                      .host.groups.root = root,
                       .run_dir = -1,
                       .data_dir = -1,
                       .front = -1,
@@ -307,10 +356,10 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
         e = start_run_steps(&s, START_FRONT);
     }
     umask(mask);
-    if (e || !groups) {
+    if (e || !host) {
         front_undo(&s);
     } else {
-        *groups = s.groups;
+        *host = s.host;
         *ret = (struct front){.service = s.front,
                               .pid = s.pid,
                               .pidfd = s.pidfd,
@@ -318,9 +367,9 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                               .launcher_pidfd = s.launcher_pidfd,
                               .instance = s.instance,
                               .mark = s.mark,
-                              .groups = groups,
+                              .host = host,
                               .run_dir = c->run_dir};
-        groups = NULL;
+        host = NULL;
     }
     fd_close(s.run_dir);
     fd_close(s.data_dir);
@@ -336,12 +385,12 @@ int start_finish(struct front *f, int *ret_status, struct start_error *ret_error
     f->launcher_pidfd = fd_close(f->launcher_pidfd);
     AUTO_CLOSE int run_dir = open(f->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    f->groups->root = root;
+    f->host->groups.root = root;
     int e = run_dir < 0 || root < 0
                 ? -errno
-                : instance_release(f->groups, run_dir, f->instance, f->mark, LOCK_LIMIT_MS);
-    free(f->groups);
-    f->groups = NULL;
+                : instance_release(f->host, run_dir, f->instance, f->mark, LOCK_LIMIT_MS);
+    free(f->host);
+    f->host = NULL;
     if (e) {
         snprintf(ret_error->step, sizeof ret_error->step, "instance");
         snprintf(ret_error->text, sizeof ret_error->text,

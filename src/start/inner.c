@@ -42,6 +42,17 @@ int start_is_inner(int argc, char **argv)
     return argc > 0 && !strcmp(argv[0], INNER_NAME) && !read_record(&r);
 }
 
+static void find_uids(const struct start *s, struct seat *seat)
+{
+    enum { APART = 64 };
+    const uint32_t all = PLAN_UID_WORKSPACE_END - PLAN_UID_WORKSPACE_0;
+    const uint32_t count = s->record.seat.uid_count;
+    bool shared = s->record.user != START_ROOT || count < PLAN_UID_COUNT;
+    // where there is one id only, workspaces have all the numbers
+    seat->n_uids = count > PLAN_UID_WORKSPACE_0 ? count - PLAN_UID_WORKSPACE_0 : all;
+    seat->first_uid = shared ? s->record.instance * APART % seat->n_uids : 0;
+}
+
 int inner_ready(struct start *s)
 {
     struct seat *seat = s->seat;
@@ -81,6 +92,7 @@ int inner_ready(struct start *s)
     seat->rung = r.rung;
     seat->downgrades = r.downgrades;
     seat->landlock_abi = r.landlock_abi;
+    find_uids(s, seat);
     s->record.marks_ns[START_T_READY] = clock_now_ns();
     return 0;
 }
@@ -95,7 +107,7 @@ int inner_shed(struct start *s)
         return start_fail(s, -errno, "tmpfs of the service");
     }
     int e = mount_bind(AT_FDCWD, "sproc", "new/proc", 0, 0);
-    e = e ? e : mount_bind(AT_FDCWD, "dev", "new/dev", 0, 0);
+    e = e ? e : mount_bind(AT_FDCWD, "dev", "new/dev", 0, AT_RECURSIVE);
     AUTO_CLOSE int root = open("new", O_PATH | O_DIRECTORY | O_CLOEXEC);
     e = e ? e : mount_set(root, MOUNT_ATTR_RDONLY, 0, 0);
     if (!e && chdir("new")) {
@@ -196,7 +208,8 @@ void start_seat_done(struct seat *s)
 void start_seat_leave(struct seat *s)
 {
     struct pollfd p = {s->launcher_pidfd, POLLIN, 0};
-    if (poll(&p, 1, 0) > 0) {
+    // As pid 1 of an account's instance we would take the launcher along in the middle of its work.
+    if (getpid() == 1 || poll(&p, 1, 0) > 0) {
         start_seat_done(s);
     }
 }

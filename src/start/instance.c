@@ -96,39 +96,93 @@ static int lock_write(int run_dir, uint32_t k, const struct lock_text *text)
     return fd_write_all(fd, line, (size_t)n);
 }
 
+// ---- ids ----------------------------------------------------------------------------------------
+
+struct ids {
+    uint32_t uid_base, gid_base, count; // inner 1 is uid_base + 1, and so on
+};
+
+// Those of number k. An account has room for few instances, so they share: their workspaces have
+// other numbers (struct seat), and no process sees another instance's. 0, -EBUSY or -ERANGE.
+static int ids_of(const struct start_host *h, uint32_t k, struct ids *ret)
+{
+    const struct start_mode *m = &h->mode;
+    if (m->user == START_ROOT) {
+        int e = range_of_instance(h->groups.root, k, &ret->uid_base, &ret->count);
+        ret->gid_base = ret->uid_base;
+        return e;
+    }
+    *ret = (struct ids){geteuid(), getegid(), 1};
+    if (m->user == START_RANGE) {
+        uint32_t each = m->sub_count < PLAN_UID_COUNT - 1 ? m->sub_count : PLAN_UID_COUNT - 1;
+        uint32_t offset = k % (m->sub_count / each) * each;
+        *ret = (struct ids){m->sub_uid + offset - 1, m->sub_gid + offset - 1, each + 1};
+    }
+    return k < RANGE_MAX_INSTANCES ? 0 : -ERANGE;
+}
+
 // ---- leftovers ----------------------------------------------------------------------------------
 
-static int clean_groups(const struct groups *g, uint32_t k, uint32_t uid_base)
+static int clean_groups(const struct start_host *h, uint32_t k, uint32_t uid_base)
 {
     // An owner that is just ending gives its locks back one by one; one that goes on living keeps
     // its lock files in another folder than ours, and nothing of it may be killed.
-    for (unsigned ms = 0; groups_held(g, k); ms++) {
+    for (unsigned ms = 0; groups_held(&h->groups, k); ms++) {
         if (ms == GROUPS_HELD_MS) {
             return -EBUSY;
         }
         wait_ms(1);
     }
-    int e = groups_remove(g, k);
+    int e = groups_remove(&h->groups, k);
     for (unsigned ms = 0; e && ms < GROUPS_GONE_MS; ms++) {
-        groups_kill(g, k, uid_base, NULL, NULL);
+        groups_kill(&h->groups, k, uid_base, NULL, NULL);
         wait_ms(1);
-        e = groups_remove(g, k);
+        e = groups_remove(&h->groups, k);
     }
     return e;
 }
 
+struct emptied {
+    int data_dir;
+    uint32_t k;
+};
+
+static int empty_inside(void *ctx)
+{
+    const struct emptied *e = ctx;
+    return folders_empty(e->data_dir, e->k, (struct folders_owner){0, 0});
+}
+
+// Whose the folder K is, as the host sees it: the service's, or the account's.
+static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_base)
+{
+    uint32_t service = uid_base + PLAN_UID_SERVICE;
+    return h->mode.user == START_ROOT ? (struct folders_owner){service, service}
+                                      : (struct folders_owner){geteuid(), getegid()};
+}
+
+// What jobs leave belongs to their uids: an account removes it as root of a namespace that has
+// them.
+static int empty_folder(const struct start_host *h, int data_dir, uint32_t k, uint32_t uid_base)
+{
+    struct emptied inside = {data_dir, k};
+    int e = folders_empty(data_dir, k, owner_of(h, uid_base));
+    bool may_be_theirs = e && e != -EEXIST && h->mode.user != START_ROOT;
+    return may_be_theirs ? maps_run_inside(&h->mode, empty_inside, &inside) : e;
+}
+
 // Lock held. Processes first, then what they could write in.
-static int clean_instance(const struct groups *g, int run_dir, uint32_t k)
+static int clean_instance(const struct start_host *h, int run_dir, uint32_t k)
 {
     struct lock_text text;
     int e = lock_read(run_dir, k, &text);
     if (e) { // not known: then what is left keeps its claim
         return e == -ENOENT ? 0 : e;
     }
-    e = clean_groups(g, k, text.uid_base);
+    e = clean_groups(h, k, text.uid_base);
     AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!e && data >= 0) { // a data folder that is gone has nothing of ours
-        e = folders_empty(data, k, text.uid_base + PLAN_UID_SERVICE);
+        e = empty_folder(h, data, k, text.uid_base);
         e = e == -EEXIST ? 0 : e; // it had not come so far
     }
     return e ? e : lock_write(run_dir, k, NULL);
@@ -169,7 +223,7 @@ static void clean_others(struct start *s)
         }
         AUTO_CLOSE int lock = lock_take(s->run_dir, k);
         if (lock >= 0) {
-            clean_instance(&s->groups, s->run_dir, k);
+            clean_instance(&s->host, s->run_dir, k);
         }
     }
     if (d) {
@@ -178,14 +232,15 @@ static void clean_others(struct start *s)
     // The lock files go at a reboot, folders do not.
     d = open_listing(s->data_dir);
     for (struct dirent *entry; d && (entry = readdir(d));) {
-        uint32_t base, k = number_of(entry->d_name, "");
+        struct ids ids;
+        uint32_t k = number_of(entry->d_name, "");
         if (k == UINT32_MAX || k == s->instance || !folders_may_be_used(s->data_dir, k) ||
-            range_of_instance(s->groups.root, k, &base)) {
+            ids_of(&s->host, k, &ids)) {
             continue;
         }
         AUTO_CLOSE int lock = lock_take(s->run_dir, k);
         if (lock >= 0) {
-            folders_empty(s->data_dir, k, base + PLAN_UID_SERVICE);
+            empty_folder(&s->host, s->data_dir, k, ids.uid_base);
         }
     }
     if (d) {
@@ -206,20 +261,43 @@ static int open_run_dir(struct start *s)
     if (s->run_dir < 0 || fstat(s->run_dir, &st)) {
         return start_fail(s, -errno, "folder for lock files %s", path);
     }
-    if (st.st_uid != 0 || (st.st_mode & 022)) {
+    if (st.st_uid != geteuid() || (st.st_mode & 022)) {
+        const char *whose = geteuid() ? "you" : "root";
         return start_fail(s, 0,
-                          "folder for lock files %s: must belong to root and be writable by nobody "
-                          "else (chown root %s; chmod 755 %s)",
-                          path, path, path);
+                          "folder for lock files %s: must belong to %s and be writable by nobody "
+                          "else (chown %s %s; chmod 755 %s)",
+                          path, whose, geteuid() ? "USER" : whose, path, path);
     }
     return 0;
+}
+
+// An account's with what is missing above it, as the XDG base directories are made.
+static int make_folders(const char *path)
+{
+    char part[PATH_MAX];
+    if (!mkdir(path, 0711) || errno == EEXIST) {
+        return 0;
+    }
+    if (geteuid() == 0) {
+        return -errno;
+    }
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(part, 0700) && errno != EEXIST) {
+            return -errno;
+        }
+        *slash = '/';
+    }
+    return mkdir(path, 0711) && errno != EEXIST ? -errno : 0;
 }
 
 static int open_data_dir(struct start *s, char ret_path[PATH_MAX])
 {
     const char *path = s->config->data_dir;
-    if (!s->config->data_dir_must_exist && mkdir(path, 0711) && errno != EEXIST) {
-        return start_fail(s, -errno, "workspace root %s cannot be made", path);
+    int e = s->config->data_dir_must_exist ? 0 : make_folders(path);
+    if (e) {
+        return start_fail(s, e, "workspace root %s cannot be made", path);
     }
     s->data_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->data_dir < 0) {
@@ -238,16 +316,20 @@ static int open_data_dir(struct start *s, char ret_path[PATH_MAX])
 // Lock of k held: may this start have the number? 1, 0 (try the next), -ERANGE: none above either.
 static int try_number(struct start *s, uint32_t k)
 {
-    int e = range_of_instance(s->groups.root, k, &s->uid_base);
+    struct ids ids;
+    int e = ids_of(&s->host, k, &ids);
     if (e) {
         return e == -ERANGE ? e : 0;
     }
+    s->uid_base = ids.uid_base;
+    s->gid_base = ids.gid_base;
+    s->uid_count = ids.count;
     // Groups are removed whatever the lock file says: they show somebody alive whose lock file was
     // taken away (a cleaner of /run), or who uses another folder for locks.
-    if (clean_instance(&s->groups, s->run_dir, k) || groups_remove(&s->groups, k)) {
+    if (clean_instance(&s->host, s->run_dir, k) || groups_remove(&s->host.groups, k)) {
         return 0;
     }
-    return folders_empty(s->data_dir, k, s->uid_base + PLAN_UID_SERVICE) ? 0 : 1;
+    return empty_folder(&s->host, s->data_dir, k, s->uid_base) ? 0 : 1;
 }
 
 static int claim_number(struct start *s)
@@ -269,15 +351,19 @@ static int claim_number(struct start *s)
     }
     return start_fail(
         s, 0,
-        "no free range of %d user ids: every one that /proc/self/uid_map has is in use "
-        "or touched by /etc/passwd, group, subuid or subgid",
-        PLAN_UID_COUNT);
+        s->record.user == START_ROOT
+            ? "no free range of %d user ids: every one that /proc/self/uid_map has is in use or "
+              "touched by /etc/passwd, group, subuid or subgid"
+            : "%d instances run already, or what they left cannot be removed",
+        s->record.user == START_ROOT ? PLAN_UID_COUNT : RANGE_MAX_INSTANCES);
 }
 
 int instance_claim(struct start *s)
 {
     struct lock_text text;
-    groups_detect(s->groups.root, &s->groups);
+    void (*detect)(int, struct groups *) =
+        s->record.user == START_ROOT ? groups_detect : groups_detect_own;
+    detect(s->host.groups.root, &s->host.groups);
     int e = open_run_dir(s);
     if (!e) {
         e = open_data_dir(s, text.data_dir);
@@ -301,7 +387,7 @@ int instance_claim(struct start *s)
 
 int instance_folders(struct start *s)
 {
-    int e = folders_make(s->data_dir, s->instance, s->uid_base + PLAN_UID_SERVICE);
+    int e = folders_make(s->data_dir, s->instance, owner_of(&s->host, s->uid_base));
     if (e == -EEXIST) {
         return start_fail(s, e, "workspace root %s: %u in it is not a folder of this instance",
                           s->config->data_dir, s->instance);
@@ -328,7 +414,7 @@ static bool is_still_ours(void *ctx)
 }
 
 // A descriptor, -ESTALE when the number has another owner by now, -EBUSY when nothing helps.
-static int wait_lock(struct ownership *o, const struct groups *g, unsigned limit_ms)
+static int wait_lock(struct ownership *o, const struct start_host *h, unsigned limit_ms)
 {
     const unsigned dead_ms = limit_ms + GROUPS_GONE_MS;
     struct lock_text text;
@@ -345,18 +431,18 @@ static int wait_lock(struct ownership *o, const struct groups *g, unsigned limit
             return -ESTALE;
         }
         if (ms == limit_ms) { // the launcher hangs
-            groups_kill(g, o->k, text.uid_base, is_still_ours, o);
+            groups_kill(&h->groups, o->k, text.uid_base, is_still_ours, o);
         }
         wait_ms(1);
     }
     return -EBUSY;
 }
 
-int instance_release(const struct groups *g, int run_dir, uint32_t instance, uint64_t mark,
+int instance_release(const struct start_host *h, int run_dir, uint32_t instance, uint64_t mark,
                      unsigned limit_ms)
 {
     struct ownership o = {run_dir, instance, mark};
-    AUTO_CLOSE int lock = wait_lock(&o, g, limit_ms);
+    AUTO_CLOSE int lock = wait_lock(&o, h, limit_ms);
     if (lock == -ESTALE) {
         return 0;
     }
@@ -369,5 +455,5 @@ int instance_release(const struct groups *g, int run_dir, uint32_t instance, uin
     if (e) {
         return e == -ENOENT ? 0 : e;
     }
-    return text.mark == mark ? clean_instance(g, run_dir, instance) : 0;
+    return text.mark == mark ? clean_instance(h, run_dir, instance) : 0;
 }

@@ -6,6 +6,7 @@
 #include "plan/seat.h"
 #include "start/bwrap.h"
 #include "start/groups.h"
+#include "start/mode.h"
 #include "start/start.h"
 #include "start/steps.h"
 
@@ -29,9 +30,10 @@ enum start_fds {
 
 // What the new image must know; read from INNER_RECORD, whose seals say that nobody changed it.
 struct start_record {
-    uint32_t magic, uid_count;
+    uint32_t magic, user; // enum start_user
     int32_t launcher_pid;
     uint32_t ahead_network;
+    uint32_t instance;
     struct seat_config seat;
     char bwrap_version[16];
     uint64_t marks_ns[START_N_MARKS];
@@ -47,12 +49,19 @@ struct start_note {
     struct start_error text;
 };
 
+// As whom, and where groups are: what the front keeps for the end.
+struct start_host {
+    struct groups groups;
+    struct start_mode mode;
+};
+
 struct start {
     // front and child
     const struct start_config *config;
     char *const *argv, *const *env;
-    struct groups groups;
-    uint32_t instance, uid_base;
+    struct start_host host;
+    uint32_t instance, uid_base, uid_count;
+    uint32_t gid_base; // as uid_base; another one for subordinate groups
     uint64_t mark;
     int run_dir, data_dir; // folders
     int front;             // the front's end of the socket
@@ -79,6 +88,9 @@ static inline int *start_fd(struct start *s, enum start_fds place)
 int start_fail(struct start *s, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// What a refused user namespace means and how to get one. Static text.
+const char *start_userns_advice(int error);
+
 // Runs the steps of one process in order up to the first failure, whose name goes to s->error.
 int start_run_steps(struct start *s, enum start_where where);
 
@@ -91,7 +103,7 @@ int instance_claim(struct start *s);
 int instance_folders(struct start *s);
 // Waits for the lock (at most limit_ms; then the instance's processes are killed), removes what is
 // left, gives the number back. Harmless when somebody else has done so meanwhile. 0 or -errno.
-int instance_release(const struct groups *g, int run_dir, uint32_t instance, uint64_t mark,
+int instance_release(const struct start_host *h, int run_dir, uint32_t instance, uint64_t mark,
                      unsigned limit_ms);
 
 // front.c
@@ -100,8 +112,19 @@ int front_groups(struct start *s);
 int front_programs(struct start *s);
 int front_clone(struct start *s);
 int front_maps(struct start *s);
+int front_maps_range(struct start *s);
+int front_maps_single(struct start *s);
 int front_meanwhile(struct start *s);
 int front_serving(struct start *s);
+
+// maps.c
+// The id map of process `pid`, as the mode has it: inner 0 is the account, the others are the
+// subordinate ids from uid_base + 1 and gid_base + 1 on. 0 or -errno with text in s->error.
+int maps_write(const struct start_mode *m, pid_t pid, uint32_t uid_base, uint32_t gid_base,
+               uint32_t count);
+// Runs work() in a child that is inner root of such a namespace, for what the account itself may
+// not do to files of its subordinate ids. What it returned (0 or -errno), or -errno.
+int maps_run_inside(const struct start_mode *m, int (*work)(void *ctx), void *ctx);
 
 // child.c
 _Noreturn void child_run(struct start *s);
@@ -111,6 +134,8 @@ int child_devices(struct start *s);
 int child_network(struct start *s); // network.c
 int child_bwrap(struct start *s);
 int child_user_namespace(struct start *s);
+int child_born_inside(struct start *s);
+int child_no_groups(struct start *s);
 int child_ids(struct start *s);
 int child_reexec(struct start *s);
 
@@ -122,6 +147,7 @@ int child_launcher(struct start *s);
 int inner_ready(struct start *s);
 int inner_shed(struct start *s);
 int inner_drop(struct start *s);
+int inner_drop_rights(struct start *s);
 int inner_filter(struct start *s);
 int inner_undo(struct start *s);
 int inner_serving(struct start *s);

@@ -6,6 +6,7 @@
 #include "start/groups.h"
 #include "start/range.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <pwd.h>
@@ -20,17 +21,16 @@ const char *const start_user_names[START_N_USERS] = {
 
 static bool has_sys_admin(void) { return caps_effective() >> CAP_SYS_ADMIN & 1; }
 
-static bool has_program(int root, const char *name)
+int mode_find_program(int root, const char *prefix, const char *name, char ret[64])
 {
     static const char *const folders[] = {"usr/bin", "bin", "usr/local/bin"};
-    char path[64];
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-        snprintf(path, sizeof path, "%s/%s", folders[i], name);
-        if (!faccessat(root, path, X_OK, 0)) {
-            return true;
+        snprintf(ret, 64, "%s%s/%s", prefix, folders[i], name);
+        if (!faccessat(root, ret, X_OK, 0)) {
+            return 0;
         }
     }
-    return false;
+    return -ENOENT;
 }
 
 // The account's ranges, and whether they can be used. False: *ret says why.
@@ -50,7 +50,9 @@ static bool find_range(int root, struct start_mode *ret)
                  name, RANGE_MIN_IDS, name);
         return false;
     }
-    if (!has_program(root, "newuidmap") || !has_program(root, "newgidmap")) {
+    char path[64];
+    if (mode_find_program(root, "", "newuidmap", path) ||
+        mode_find_program(root, "", "newgidmap", path)) {
         snprintf(ret->why, sizeof ret->why,
                  "newuidmap and newgidmap are missing (package uidmap or shadow-utils)");
         return false;
@@ -63,18 +65,21 @@ static bool find_range(int root, struct start_mode *ret)
     uint32_t count = uids.count < gids.count ? uids.count : gids.count;
     ret->sub_uid = uids.first;
     ret->sub_gid = gids.first;
-    ret->sub_count = count < PLAN_UID_COUNT - 1 ? count : PLAN_UID_COUNT - 1;
+    ret->sub_count = count;
     return true;
 }
 
 static void find_user(int root, struct start_mode *ret)
 {
-    if (geteuid() == 0 && has_sys_admin()) {
+    if (geteuid() == 0) {
+        // Never as an account: a namespace that maps root's own uid leaves it root's files to
+        // write.
         ret->user = START_ROOT;
-    } else if (geteuid() == 0) {
-        ret->user = START_SINGLE;
-        snprintf(ret->why, sizeof ret->why,
-                 "root without CAP_SYS_ADMIN (in a container: --cap-add SYS_ADMIN)");
+        if (!has_sys_admin()) {
+            snprintf(ret->refused, sizeof ret->refused,
+                     "root needs CAP_SYS_ADMIN to make sandboxes (in a container: --cap-add "
+                     "SYS_ADMIN), or run isle as an ordinary user");
+        }
     } else {
         ret->user = find_range(root, ret) ? START_RANGE : START_SINGLE;
     }
@@ -105,14 +110,17 @@ static const char *folder_of(const char *variable)
     return value && value[0] == '/' ? value : NULL;
 }
 
-static void find_data(char to[PATH_MAX])
+static void find_data(char to[START_PLACE_MAX])
 {
     const char *data = folder_of("XDG_DATA_HOME"), *home = folder_of("HOME");
     const struct passwd *entry = data || home ? NULL : getpwuid(geteuid());
     if (data) {
-        snprintf(to, PATH_MAX, "%s/isle", data);
+        snprintf(to, START_PLACE_MAX, "%s/isle", data);
     } else {
-        snprintf(to, PATH_MAX, "%s/.local/share/isle", home ? home : entry ? entry->pw_dir : "/");
+        snprintf(to, START_PLACE_MAX, "%s/.local/share/isle",
+                 home    ? home
+                 : entry ? entry->pw_dir
+                         : "/");
     }
 }
 
@@ -125,9 +133,9 @@ void start_places_find(struct start_places *ret)
     if (geteuid() == 0) {
         return;
     }
-    char data[PATH_MAX];
+    char data[START_PLACE_MAX];
     find_data(data);
-    snprintf(ret->data_dir, sizeof ret->data_dir, "%.4000s/data", data);
+    snprintf(ret->data_dir, sizeof ret->data_dir, "%.990s/data", data);
     const char *run = folder_of("XDG_RUNTIME_DIR");
     if (run) {
         snprintf(ret->run_dir, sizeof ret->run_dir, "%s/isle", run);
@@ -135,6 +143,6 @@ void start_places_find(struct start_places *ret)
         snprintf(ret->run_dir, sizeof ret->run_dir, "/tmp/isle-%u", geteuid());
     }
     if (access(system_root, R_OK | X_OK)) {
-        snprintf(ret->runtime_root, sizeof ret->runtime_root, "%.4000s/runtime/current", data);
+        snprintf(ret->runtime_root, sizeof ret->runtime_root, "%.990s/runtime/current", data);
     }
 }

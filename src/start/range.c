@@ -54,8 +54,22 @@ static struct extent mapped_extent(int root)
     return best;
 }
 
+static bool is_mapped(int root, uint64_t first, uint64_t ids)
+{
+    unsigned long inner, outer, count;
+    bool found = false;
+    FILE *f = open_text(root, "proc/self/uid_map");
+    while (f && fscanf(f, "%lu %lu %lu", &inner, &outer, &count) == 3) {
+        found |= inner <= first && first + ids <= (uint64_t)inner + count;
+    }
+    if (f) {
+        fclose(f);
+    }
+    return found;
+}
+
 // An account has one id (name:x:ID:...), a subordinate range two numbers (name:FIRST:COUNT).
-static bool line_touches(const char *line, bool is_range, uint64_t base)
+static bool line_touches(const char *line, bool is_range, uint64_t base, uint32_t ids)
 {
     unsigned long first, count = 1;
     const char *colon = strchr(line, ':');
@@ -67,11 +81,10 @@ static bool line_touches(const char *line, bool is_range, uint64_t base)
     if (!is_range && fields != 1) {
         fields = sscanf(colon, "::%lu", &first); // an empty password field
     }
-    return fields == (is_range ? 2 : 1) && first < base + PLAN_UID_COUNT &&
-           base < (uint64_t)first + count;
+    return fields == (is_range ? 2 : 1) && first < base + ids && base < (uint64_t)first + count;
 }
 
-static bool is_used(int root, uint64_t base)
+static bool is_used(int root, uint64_t base, uint32_t ids)
 {
     static const struct {
         const char *path;
@@ -84,7 +97,7 @@ static bool is_used(int root, uint64_t base)
     for (size_t i = 0; i < ARRAY_LEN(files) && !used; i++) {
         FILE *f = open_text(root, files[i].path);
         while (f && !used && getline(&line, &size, f) >= 0) {
-            used = line_touches(line, files[i].is_range, base);
+            used = line_touches(line, files[i].is_range, base, ids);
         }
         if (f) {
             fclose(f);
@@ -93,17 +106,25 @@ static bool is_used(int root, uint64_t base)
     return used;
 }
 
-int range_of_instance(int root, uint32_t k, uint32_t *ret_base)
+int range_of_instance(int root, uint32_t k, uint32_t *ret_base, uint32_t *ret_count)
 {
     struct extent all = mapped_extent(root);
     uint64_t base = all.first + (uint64_t)k * PLAN_UID_COUNT;
-    if (k >= RANGE_MAX_INSTANCES || base + PLAN_UID_COUNT > all.first + all.count) {
+    uint32_t count = PLAN_UID_COUNT;
+    if (all.count < PLAN_UID_COUNT && is_mapped(root, RANGE_SMALL_FIRST, RANGE_SMALL)) {
+        base = RANGE_SMALL_FIRST;
+        count = RANGE_SMALL;
+    } else if (base + PLAN_UID_COUNT > all.first + all.count) {
         return -ERANGE;
     }
-    if (is_used(root, base)) {
+    if (k >= RANGE_MAX_INSTANCES) {
+        return -ERANGE;
+    }
+    if (is_used(root, base, count)) {
         return -EBUSY;
     }
     *ret_base = (uint32_t)base;
+    *ret_count = count;
     return 0;
 }
 

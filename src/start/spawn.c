@@ -5,25 +5,50 @@
 #include "start/internal.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
+// Inner 0 is the first id of the range, or the account itself; then come the ids after uid_base.
+static bool is_mapped(const struct start *s)
+{
+    char map[256];
+    unsigned a[3], b[3];
+    const uint32_t base = s->record.seat.uid_base, count = s->record.seat.uid_count;
+    if (fd_read_at(AT_FDCWD, "proc/self/uid_map", map, sizeof map) <= 0) {
+        return false;
+    }
+    int n = sscanf(map, "%u %u %u %u %u %u", &a[0], &a[1], &a[2], &b[0], &b[1], &b[2]);
+    switch (s->record.user) {
+    case START_ROOT:
+        return n == 3 && a[0] == 0 && a[1] == base && a[2] == count;
+    case START_RANGE:
+        return n == 6 && a[0] == 0 && a[2] == 1 && b[0] == 1 && b[1] == base + 1 &&
+               b[2] == count - 1;
+    default:
+        return n == 3 && a[0] == 0 && a[2] == 1;
+    }
+}
+
 int child_check(struct start *s)
 {
-    char map[128];
-    unsigned inner, outer, count;
-    if (fd_read_at(AT_FDCWD, "proc/self/uid_map", map, sizeof map) <= 0 ||
-        sscanf(map, "%u %u %u", &inner, &outer, &count) != 3 || inner != 0 ||
-        outer != s->record.seat.uid_base || count != s->record.uid_count || getuid() != 0 ||
-        geteuid() != 0) {
+    if (!is_mapped(s) || getuid() != 0 || geteuid() != 0) {
         return start_fail(s, 0, "the id map is not as planned");
     }
     static const struct {
         const char *path;
         int flags;
-    } hosts[] = {{"/etc/shadow", O_RDONLY}, {"proc/sys/kernel/core_pattern", O_WRONLY}};
+        uint32_t who;
+    } hosts[] = {
+        // a group that may read it stays with who cannot drop groups
+        {"/etc/shadow", O_RDONLY, START_FOR_MAPPED},
+        {"proc/sys/kernel/core_pattern", O_WRONLY, START_FOR_ALL},
+    };
     for (size_t i = 0; i < ARRAY_LEN(hosts); i++) {
+        if (!(hosts[i].who & 1U << s->record.user)) {
+            continue;
+        }
         AUTO_CLOSE int fd = open(hosts[i].path, hosts[i].flags | O_CLOEXEC);
         if (fd >= 0) {
             return start_fail(s, 0, "still has the rights of host root: %s opens", hosts[i].path);

@@ -1,4 +1,5 @@
-// start.h: from host root to a service without power over the host (docs/ARCHITECTURE.md).
+// start.h: from host root, or an account, to a service without power over the host
+// (docs/ARCHITECTURE.md).
 //
 //   front     the process a user started; keeps its rights, stays outside
 //    └─ service   its child: through the outer user namespace, re-executed, dropped to inner uid 1
@@ -18,7 +19,8 @@ struct bwrap_found;
 
 struct start_config {
     const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
-    const char *run_dir;  // lock files; host-wide, one for all data folders. Made if missing
+    const char *run_dir;  // lock files; one for all data folders of a host or an account. Made if
+                          // missing, the caller's own
     const char *runtime_root;
     const char *cache_dir;   // package sets; NULL: this instance has none
     const char *guest_dir;   // wrappers, mounted read-only at /usr/lib/isle
@@ -52,9 +54,9 @@ struct front {
     pid_t launcher;
     int launcher_pidfd;
     uint32_t instance;
-    uint64_t mark;         // of this start, in the lock file: tells it from the number's next owner
-    struct groups *groups; // where control groups are mounted; start_finish() frees it
-    const char *run_dir;   // the caller's string
+    uint64_t mark; // of this start, in the lock file: tells it from the number's next owner
+    struct start_host *host; // as whom, and where groups are; start_finish() frees it
+    const char *run_dir;     // the caller's string
 };
 
 // Moments of a start, CLOCK_MONOTONIC. For tests/bench and traces.
@@ -87,6 +89,8 @@ struct seat {
     uint32_t ahead_network;         // of that sandbox
     uint32_t made_by;               // enum seat_launcher
     char bwrap[SEAT_PATH_MAX + 16]; // for messages: path and version, or ""
+    uint32_t n_uids;                // of workspaces: PLAN_UID_WORKSPACE_0 and so on
+    uint32_t first_uid; // where to begin among them: instances that share one range spread
     uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0
     uint64_t marks_ns[START_N_MARKS];
 };

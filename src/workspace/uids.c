@@ -6,9 +6,10 @@ static bool is_taken(const struct uids *u, uint32_t i) { return u->taken[i / 8] 
 
 uint32_t uids_take(struct uids *u)
 {
-    for (uint32_t tries = 0; tries < UIDS_COUNT; tries++) {
-        uint32_t i = u->next;
-        u->next = (u->next + 1) % UIDS_COUNT;
+    const uint32_t count = u->count ? u->count : UIDS_COUNT;
+    for (uint32_t tries = 0; tries < count; tries++) {
+        uint32_t i = u->next % count;
+        u->next = (i + 1) % count;
         if (!is_taken(u, i)) {
             u->taken[i / 8] |= (uint8_t)(1u << (i % 8));
             return PLAN_UID_WORKSPACE_0 + i;

@@ -12,6 +12,7 @@ enum { UIDS_COUNT = PLAN_UID_WORKSPACE_END - PLAN_UID_WORKSPACE_0 };
 
 struct uids { // zeroed: all free
     uint32_t next;
+    uint32_t count; // how many there are; 0: UIDS_COUNT
     uint8_t taken[UIDS_COUNT / 8];
 };
 

@@ -10,6 +10,7 @@ def collect(isle, canary, tmp_path, file, *names, **kw):
     wanted = [w for n in names for w in ("--artifact", n)]
     out = tmp_path / "out"
     out.mkdir(exist_ok=True)
+    harness.variants.give(out)
     r = attack(isle, file, *wanted, "--output-dir", str(out), canary=canary, **kw)
     got = [p for p in out.rglob("*") if not p.is_dir()]
     return r, got

@@ -228,7 +228,7 @@ def test_stale_lock_in_another_folder_kills_nobody(folders, tmp_path):
         before = run.processes()
         r = isle_over(folders[1]).run("--", "true", env={"SANDBOX_RUN_DIR": str(tmp_path)})
         assert r.status == 0, r
-        assert run.popen.poll() is None and run.processes() == before
+        assert run.popen.poll() is None and set(before) <= set(run.processes())
 
 
 def test_leftovers_after_a_reboot(folders):

@@ -25,7 +25,7 @@ def test_table_has_every_case_and_attack():
     ids = {i for i in map(variants.id_of, tests) if i}
     assert ids - variants.table().keys() == set(), "a row is missing in variants.TABLE"
     assert variants.table().keys() - ids == set(), "no test"
-    assert set(variants.SINGLE) | set(variants.MORE) <= tests, "no test"
+    assert set(variants.SINGLE) | set(variants.NEEDS) | set(variants.MORE) <= tests, "no test"
 
 
 def test_downgrades(isle, host):

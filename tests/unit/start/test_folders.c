@@ -12,6 +12,9 @@
 
 #include <cmocka.h>
 
+#define ME ((struct folders_owner){geteuid(), geteuid()})
+#define SOMEBODY ((struct folders_owner){geteuid() + 1, geteuid() + 1})
+
 enum { K = 7 };
 
 static bool there(const char *path)
@@ -23,9 +26,9 @@ static void test_made_and_emptied(void **state)
 {
     (void)state;
     struct stat st;
-    assert_int_equal(folders_empty(fixture_root, K, geteuid()), 0); // there is none
-    assert_int_equal(folders_make(fixture_root, K, geteuid()), 0);
-    assert_int_equal(folders_make(fixture_root, K, geteuid()), 0); // and again
+    assert_int_equal(folders_empty(fixture_root, K, ME), 0); // there is none
+    assert_int_equal(folders_make(fixture_root, K, ME), 0);
+    assert_int_equal(folders_make(fixture_root, K, ME), 0); // and again
     assert_int_equal(fstatat(fixture_root, "7/once", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
     assert_false(folders_may_be_used(fixture_root, K));
@@ -33,7 +36,7 @@ static void test_made_and_emptied(void **state)
     fixture_put("7/kept/s1/t/file", "left");
     fixture_put("7/other", "what a service that was taken over may put here");
     assert_true(folders_may_be_used(fixture_root, K));
-    assert_int_equal(folders_empty(fixture_root, K, geteuid()), 0);
+    assert_int_equal(folders_empty(fixture_root, K, ME), 0);
     assert_true(there("7/once") && there("7/kept"));
     assert_false(there("7/once/r1") || there("7/kept/s1") || there("7/other"));
     assert_false(folders_may_be_used(fixture_root, K));
@@ -43,33 +46,33 @@ static void test_made_and_emptied(void **state)
 static void test_tampered(void **state)
 {
     (void)state;
-    assert_int_equal(folders_make(fixture_root, K, geteuid()), 0);
+    assert_int_equal(folders_make(fixture_root, K, ME), 0);
     fixture_put("outside/kept", "stays");
     assert_int_equal(unlinkat(fixture_root, "7/once", AT_REMOVEDIR), 0);
     assert_int_equal(unlinkat(fixture_root, "7/kept", AT_REMOVEDIR), 0);
     assert_int_equal(symlinkat("../outside", fixture_root, "7/once"), 0);
     fixture_put("7/kept", "a file");
-    assert_int_equal(folders_empty(fixture_root, K, geteuid()), 0);
+    assert_int_equal(folders_empty(fixture_root, K, ME), 0);
     assert_true(there("outside/kept"));
     assert_false(there("7/once") || there("7/kept"));
-    assert_int_equal(folders_make(fixture_root, K, geteuid()), 0);
+    assert_int_equal(folders_make(fixture_root, K, ME), 0);
     assert_int_equal(fchmodat(fixture_root, "7/once", 0, 0), 0);
-    assert_int_equal(folders_make(fixture_root, K, geteuid()), geteuid() == 0 ? 0 : -EACCES);
+    assert_int_equal(folders_make(fixture_root, K, ME), geteuid() == 0 ? 0 : -EACCES);
 }
 
 static void test_of_somebody_else(void **state)
 {
     (void)state;
     fixture_put("7/once/mine/file", "stays");
-    assert_int_equal(folders_empty(fixture_root, K, geteuid() + 1), -EEXIST);
-    assert_int_equal(folders_make(fixture_root, K, geteuid() + 1), -EEXIST);
+    assert_int_equal(folders_empty(fixture_root, K, SOMEBODY), -EEXIST);
+    assert_int_equal(folders_make(fixture_root, K, SOMEBODY), -EEXIST);
     assert_true(there("7/once/mine/file"));
     // a file, a link
     fixture_put("8", "");
-    assert_int_equal(folders_empty(fixture_root, 8, geteuid()), -EEXIST);
+    assert_int_equal(folders_empty(fixture_root, 8, ME), -EEXIST);
     assert_int_equal(symlinkat("7", fixture_root, "9"), 0);
-    assert_int_equal(folders_empty(fixture_root, 9, geteuid()), -EEXIST);
-    assert_int_equal(folders_make(fixture_root, 9, geteuid()), -EEXIST);
+    assert_int_equal(folders_empty(fixture_root, 9, ME), -EEXIST);
+    assert_int_equal(folders_make(fixture_root, 9, ME), -EEXIST);
     assert_true(there("7/once/mine/file"));
 }
 
@@ -78,7 +81,7 @@ static void test_half_made(void **state)
 {
     (void)state;
     fixture_folder("7");
-    assert_int_equal(folders_empty(fixture_root, K, geteuid() + 1), 0);
+    assert_int_equal(folders_empty(fixture_root, K, SOMEBODY), 0);
     assert_false(there("7"));
 }
 

@@ -14,8 +14,8 @@ static const char full_map[] = "         0          0 4294967295\n";
 
 static uint32_t base_of(uint32_t k)
 {
-    uint32_t base = 0;
-    assert_int_equal(range_of_instance(fixture_root, k, &base), 0);
+    uint32_t base = 0, count;
+    assert_int_equal(range_of_instance(fixture_root, k, &base, &count), 0);
     return base;
 }
 
@@ -28,9 +28,9 @@ static void test_full_map(void **state)
     for (uint32_t k = 1; k < RANGE_MAX_INSTANCES; k++) {
         assert_int_equal(base_of(k), first + k * PLAN_UID_COUNT);
     }
-    uint32_t base = 7;
+    uint32_t base = 7, count;
     assert_true((uint64_t)base_of(RANGE_MAX_INSTANCES - 1) + PLAN_UID_COUNT < UINT32_C(1) << 31);
-    assert_int_equal(range_of_instance(fixture_root, RANGE_MAX_INSTANCES, &base), -ERANGE);
+    assert_int_equal(range_of_instance(fixture_root, RANGE_MAX_INSTANCES, &base, &count), -ERANGE);
     assert_int_equal(base, 7);
 }
 
@@ -62,13 +62,13 @@ static void test_entries_touch(void **state)
     uint32_t base = base_of(3);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char line[128];
-        uint32_t got;
+        uint32_t got, count;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
         snprintf(line, sizeof line, cases[i].format, (unsigned)(base + cases[i].from_base));
 #pragma GCC diagnostic pop
         fixture_put(cases[i].file, line);
-        if (range_of_instance(fixture_root, 3, &got) != cases[i].expected) {
+        if (range_of_instance(fixture_root, 3, &got, &count) != cases[i].expected) {
             fail_msg("case %zu: %s %s", i, cases[i].file, line);
         }
         fixture_put(cases[i].file, "");
@@ -78,15 +78,24 @@ static void test_entries_touch(void **state)
 static void test_small_maps(void **state)
 {
     (void)state;
-    uint32_t base;
-    // a container with 65536 ids: none to spare
+    uint32_t base, count;
+    // a container with 65536 ids: half of them, for every instance
     fixture_put("proc/self/uid_map", "0 100000 65536\n");
-    assert_int_equal(range_of_instance(fixture_root, 0, &base), -ERANGE);
+    for (uint32_t k = 0; k < 3; k++) {
+        assert_int_equal(range_of_instance(fixture_root, k, &base, &count), 0);
+        assert_int_equal(base, RANGE_SMALL_FIRST);
+        assert_int_equal(count, RANGE_SMALL);
+    }
+    fixture_put("etc/passwd", "a:x:40000:1::/:/bin/sh\n");
+    assert_int_equal(range_of_instance(fixture_root, 0, &base, &count), -EBUSY);
+    fixture_put("etc/passwd", "");
+    fixture_put("proc/self/uid_map", "0 100000 60000\n");
+    assert_int_equal(range_of_instance(fixture_root, 0, &base, &count), -ERANGE);
     // four ranges above the container's own accounts
     fixture_put("proc/self/uid_map", "0 100000 327680\n");
     assert_int_equal(base_of(0), 65536);
     assert_int_equal(base_of(3), 4 * 65536);
-    assert_int_equal(range_of_instance(fixture_root, 4, &base), -ERANGE);
+    assert_int_equal(range_of_instance(fixture_root, 4, &base, &count), -ERANGE);
     // several extents: the largest
     fixture_put("proc/self/uid_map", "0 1000 1\n1 100000 65536\n200000 300000 131072\n");
     assert_int_equal(base_of(1), 265536);
@@ -94,7 +103,7 @@ static void test_small_maps(void **state)
     fixture_put("proc/self/uid_map", "0 0 2013265921\n");
     assert_int_equal(base_of(0), 65536);
     fixture_put("proc/self/uid_map", "");
-    assert_int_equal(range_of_instance(fixture_root, 0, &base), -ERANGE);
+    assert_int_equal(range_of_instance(fixture_root, 0, &base, &count), -ERANGE);
 }
 
 int main(void)
