@@ -32,7 +32,21 @@ LAYERS: dict[str, set[str]] = {
     # the rows of `isle doctor`, and the self-test of a service
     "doctor": {"base", "plan", "host", "start", "codec", "io", "conf", "model", "job"},
     "cli": {
-        *("base", "plan", "guest", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "doctor"),
+        *(
+            "base",
+            "plan",
+            "guest",
+            "host",
+            "start",
+            "codec",
+            "io",
+            "conf",
+            "model",
+            "workspace",
+            "runtime",
+            "job",
+            "doctor",
+        ),
     },  # guest: which system calls have a name
     "app": {
         *("base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "doctor"),

@@ -1,6 +1,7 @@
 #include "cli/front.h"
 
 #include "base/fd.h"
+#include "host/refusal.h"
 #include "start/mode.h"
 
 #include <stdio.h>
@@ -130,6 +131,17 @@ struct start_config front_start_config(const struct front_settings *f,
         .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
         .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
     };
+}
+
+void front_explain(const struct start_error *why, struct front_error *ret)
+{
+    struct refusal refusal;
+    char line[400];
+    // a job's own namespace is made by ids without a right; only the launcher's start depends on it
+    refusal_find(strcmp(why->step, "ready") == 0, &refusal);
+    snprintf(ret->text, sizeof ret->text, "%s: %s; %s", why->step, why->text,
+             refusal.cause == REFUSAL_NONE ? "isle doctor says more"
+                                           : refusal_line(&refusal, line, sizeof line));
 }
 
 int front_hold_signals(sigset_t *ret_before)

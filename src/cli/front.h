@@ -20,7 +20,7 @@ struct front_settings {
 };
 
 struct front_error {
-    char text[640]; // what is wrong and what to do
+    char text[800]; // what is wrong and what to do
 };
 
 // From `environ`. 0, or -EINVAL with *ret_error.
@@ -42,6 +42,10 @@ int front_check_places(const struct cli_places *places, struct front_error *ret_
 // *f and *places.
 struct start_config front_start_config(const struct front_settings *f,
                                        const struct cli_places *places);
+
+// A start that failed, in one line for people: step and text; what refuses user namespaces, where
+// something does, and its fix; that isle doctor says more. Single-threaded callers (it forks).
+void front_explain(const struct start_error *why, struct front_error *ret);
 
 // Signals that end a verb wait in a descriptor from before the start on: a Ctrl-C in the middle of
 // it must not leave half an instance behind. The children reset their own masks; *ret_before is

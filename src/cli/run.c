@@ -257,10 +257,12 @@ static int start_and_talk(struct run *r, char **settings)
     if (signals >= 0 && read(signals, &info, sizeof info) == sizeof info) {
         return print_own_result(r, REASON_CANCELLED, "cancelled before the job began");
     }
+    struct front_error text;
+    front_explain(&why, &text);
     if (r->options.json) {
-        print_own_result(r, REASON_ISOLATION_UNAVAILABLE, why.text);
+        print_own_result(r, REASON_ISOLATION_UNAVAILABLE, text.text);
     }
-    return complain("%s: %s", why.step, why.text);
+    return complain("%s", text.text);
 }
 
 static int run_job(struct run *r)

@@ -339,15 +339,6 @@ enum doctor_state doctor_worst(const struct doctor *d)
     return worst;
 }
 
-static void judge_userns(struct doctor *d)
-{
-    struct host plain = d->host;
-    refusal_judge(&d->host, &d->tries.own, &d->own);
-    plain.uid = d->host.uid ? d->host.uid : 65534; // as tries.h has it
-    plain.capabilities = 0;
-    refusal_judge(&plain, &d->tries.plain, &d->plain);
-}
-
 void doctor_examine(struct doctor *d)
 {
     d->n = 0;
@@ -356,7 +347,8 @@ void doctor_examine(struct doctor *d)
         tries_make(&d->tries);
         start_mode_find(d->root, &d->mode);
     }
-    judge_userns(d);
+    refusal_judge(&d->host, &d->tries.own, &d->own);
+    refusal_judge_plain(&d->host, &d->tries, &d->plain);
     for (size_t i = 0; i < ARRAY_LEN(checks); i++) {
         const struct check *c = &checks[i];
         struct doctor_row *r = doctor_add(d, c->group, c->name);

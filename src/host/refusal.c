@@ -145,6 +145,14 @@ void refusal_judge(const struct host *h, const struct tries_userns *t, struct re
     *ret = r;
 }
 
+void refusal_judge_plain(const struct host *h, const struct tries *t, struct refusal *ret)
+{
+    struct host plain = *h;
+    plain.uid = h->uid ? h->uid : 65534; // as tries.h has it
+    plain.capabilities = 0;
+    refusal_judge(&plain, &t->plain, ret);
+}
+
 const char *refusal_line(const struct refusal *r, char *text, size_t size)
 {
     snprintf(text, size, "user namespaces are refused: %s (to mend it: %s); isle doctor says more",
@@ -152,19 +160,15 @@ const char *refusal_line(const struct refusal *r, char *text, size_t size)
     return text;
 }
 
-const char *refusal_explain(char *text, size_t size)
+void refusal_find(bool or_plain, struct refusal *ret)
 {
     struct host h;
-    struct refusal r;
+    struct tries t;
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct tries_userns t = tries_own_userns();
     host_read(root, &h);
-    refusal_judge(&h, &t, &r);
-    if (r.cause != REFUSAL_NONE) {
-        return refusal_line(&r, text, size);
+    tries_make(&t);
+    refusal_judge(&h, &t.own, ret);
+    if (ret->cause == REFUSAL_NONE && or_plain) {
+        refusal_judge_plain(&h, &t, ret);
     }
-    snprintf(text, size,
-             "user namespaces work for this process, but not where they were asked for; isle "
-             "doctor says more");
-    return text;
 }

@@ -34,12 +34,14 @@ struct refusal {
 
 void refusal_judge(const struct host *h, const struct tries_userns *t, struct refusal *ret);
 
+// The same of tries.plain: to processes without any right.
+void refusal_judge_plain(const struct host *h, const struct tries *t, struct refusal *ret);
+
+// What refuses them here, to this process or, with or_plain, to processes without any right.
+// REFUSAL_NONE: they work. Reads the host and tries. Single-threaded callers (it forks).
+void refusal_find(bool or_plain, struct refusal *ret);
+
 // One line for an error: what refuses, the fix, "isle doctor". Returns `text`.
 const char *refusal_line(const struct refusal *r, char *text, size_t size);
-
-// Reads the host, tries, and says it, in one: for whoever was refused one (by unshare(2), or by
-// Bubblewrap's "No permissions to create new namespace"). When they work by now, it says so.
-// Returns `text`.
-const char *refusal_explain(char *text, size_t size);
 
 #endif

@@ -132,17 +132,11 @@ static void try_loopback(struct tries_userns *ret)
     say(ret, e ? TRIES_MOUNT : TRIES_DONE, -e);
 }
 
-struct tries_userns tries_own_userns(void)
-{
-    struct tries_userns t;
-    in_child(try_userns, &t);
-    return t;
-}
-
 void tries_make(struct tries *ret)
 {
     struct tries_userns proc, loopback;
-    struct tries t = {.own = tries_own_userns(), .landlock = landlock_abi()};
+    struct tries t = {.landlock = landlock_abi()};
+    in_child(try_userns, &t.own);
     t.plain = t.own;
     if (geteuid() == 0) {
         in_child(try_plain, &t.plain);

@@ -31,7 +31,4 @@ struct tries {
 // Single-threaded callers only (it forks). Takes some milliseconds.
 void tries_make(struct tries *ret);
 
-// `own` alone.
-struct tries_userns tries_own_userns(void);
-
 #endif

@@ -148,3 +148,22 @@ def test_KER_01_doctor_says_what_refuses(isle):
     assert r["state"] == "failed" and r["found"] == "refused: user.max_user_namespaces is 0"
     assert "sysctl -w user.max_user_namespaces=" in r["fix"]
     assert re.search(r"for good: echo .* > /etc/sysctl\.d/\S+\.conf && sysctl --system", r["fix"])
+
+
+def test_KER_01_run_says_what_refuses(isle):
+    """The error and the result name the cause, the fix and isle doctor, and nothing ran."""
+    prefix = inside("echo 0 > /proc/sys/user/max_user_namespaces")
+    r = isle.job("-l", "bash", "-c", "echo ran", prefix=prefix)
+    line = (
+        "user namespaces are refused: user.max_user_namespaces is 0 "
+        "(to mend it: sysctl -w user.max_user_namespaces=10000); isle doctor says more"
+    )
+    assert r.status == 125 and line in r.err.decode(), r
+    assert r.result["reason"] == "isolation_unavailable" and line in r.result["error"]
+    assert r.result["stdout"] == "" and r.result["isolation"]["level"] == "none"
+
+
+def test_start_that_fails_names_doctor(isle):
+    r = isle.run("-l", "bash", "-c", "echo ran", env={"SANDBOX_RUNTIME_ROOT": "/nowhere"})
+    assert r.status == 125 and r.err.endswith(b"; isle doctor says more\n"), r
+    assert b"user namespaces" not in r.err
