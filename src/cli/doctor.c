@@ -188,12 +188,12 @@ static int try_start(const struct front_settings *settings, const struct cli_pla
 static int doctor_run(int argc, char **argv, const struct cli_places *places)
 {
     (void)argc;
-    static struct doctor d;
+    static struct doctor d; // large
     struct options o = {};
     struct option_rest rest = {};
     struct front_settings settings;
     struct front_error why;
-    struct trial trial;
+    static struct trial trial;
     int status;
     if (!verb_begin(&verb_doctor, argv, &o, &rest, &status)) {
         return status;
@@ -206,10 +206,10 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
         return verb_complain("doctor", "%s", why.text);
     }
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    d = (struct doctor){.root = root,
-                        .conf = &settings.conf,
-                        .libexec_dir = places->libexec_dir,
-                        .guest_dir = places->guest_dir};
+    d.root = root;
+    d.conf = &settings.conf;
+    d.libexec_dir = places->libexec_dir;
+    d.guest_dir = places->guest_dir;
     if (!o.no_self_test && places->found) {
         int e = try_start(&settings, places, &trial);
         if (e) {

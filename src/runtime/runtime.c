@@ -32,7 +32,7 @@ static const struct start {
 #define OWN_PATH "/usr/local/bin:/usr/bin:/bin"
 
 static const char *const fixed_env[] = {
-    "PATH=" OWN_PATH, "HOME=/workspace", "TMPDIR=/tmp",
+    ("PATH=" OWN_PATH), "HOME=/workspace", "TMPDIR=/tmp",
     // built into libc: nothing to load, where en_US.UTF-8 costs each process a file
     "LANG=C.UTF-8", "LC_ALL=C.UTF-8", "MATPLOTLIBRC=/usr/share/isle/matplotlib/matplotlibrc",
     "MPLCONFIGDIR=/tmp/matplotlib", // it makes the folder; else it litters the workspace

@@ -203,6 +203,9 @@ int child_mounts(struct start *s)
 static int bind_node(const char *name)
 {
     char from[32];
+    if (!name) { // for gcc's -Wformat-truncation
+        return -1;
+    }
     snprintf(from, sizeof from, "/%s", name);
     AUTO_CLOSE int fd = open(name, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     return fd < 0 ? -1 : mount(from, name, NULL, MS_BIND, NULL);

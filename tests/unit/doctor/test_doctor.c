@@ -30,14 +30,14 @@ static void make_host(void)
                                        "2 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     fixture_put("sys/fs/cgroup/cgroup.controllers", "cpu io memory pids\n");
     fixture_put("proc/sys/user/max_user_namespaces", "15000\n");
-    d = (struct doctor){
-        .root = fixture_root,
-        .conf = &conf,
-        .libexec_dir = "/nowhere",
-        .guest_dir = "/nowhere",
-        .tried = true,
-        .tries = {.own = {TRIES_DONE, 0}, .plain = {TRIES_DONE, 0}, .landlock = 7, .seccomp = true},
-        .mode = {.user = START_ROOT}};
+    memset(&d, 0, sizeof d); // too large for a stack
+    d.root = fixture_root;
+    d.conf = &conf;
+    d.libexec_dir = d.guest_dir = "/nowhere";
+    d.tried = true;
+    d.tries = (struct tries){
+        .own = {TRIES_DONE, 0}, .plain = {TRIES_DONE, 0}, .landlock = 7, .seccomp = true};
+    d.mode.user = START_ROOT;
 }
 
 static const struct doctor_row *row(const char *group, const char *name)
