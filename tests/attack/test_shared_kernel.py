@@ -123,3 +123,28 @@ done
     assert folders <= PROC_FOLDERS, folders - PROC_FOLDERS
     assert files - {"mounts"} <= set(PROC.split()), files - set(PROC.split())
     assert {"cpuinfo", "meminfo", "stat", "loadavg", "uptime"} <= files
+
+
+def test_a_pidfd_of_the_service_is_good_for_nothing(isle):
+    """SO_PEERPIDFD on the result's socket: a process of the host, in the hand of a job."""
+    code = """
+import ctypes, os, socket, struct
+libc = ctypes.CDLL(None)
+fd = struct.unpack("i", socket.socket(fileno=os.dup(1023)).getsockopt(1, 77, 4))[0]
+info = ctypes.create_string_buffer(128)
+calls = {
+    "signal": (424, fd, 0, None, 0),
+    "kill": (424, fd, 9, None, 0),
+    "steal": (438, fd, 0, 0),
+    "info": (16, fd, ctypes.c_ulong(0xC040FF0B), info),
+    "enter": (308, fd, 0),
+}
+told = [line for line in open(f"/proc/self/fdinfo/{fd}") if line.startswith(("Pid:", "NSpid:"))]
+return [{k: libc.syscall(*v) for k, v in calls.items()}, told]
+"""
+    r = isle.python(code)
+    if "OSError" in r.stderr:  # a kernel before Linux 6.5
+        return
+    answers, told = r.result["result"]
+    assert set(answers.values()) == {-1}, answers
+    assert {line.split()[1] for line in told} == {"0"}, told
