@@ -74,13 +74,13 @@ static const char *put(struct runtime_start *s, size_t *used, const char *name, 
 // What package sets bring, the first one first. A folder that a set lacks is looked for in vain.
 // Nothing here reads the sets: the same job has the same environment everywhere.
 static const struct {
-    const char *name, *part, *more; // "NAME=/packages/0PART:/packages/1PART" and what follows
+    const char *name, *part, *other, *more; // "NAME=/packages/0PART:/packages/0OTHER:...:MORE"
     bool first_only;
 } set_env[] = {
-    {"PATH", "/bin", OWN_PATH, false},
-    {"VIRTUAL_ENV", "", NULL, true},
-    {"PYTHONPATH", "/lib/python3.13/site-packages", NULL, false},
-    {"NODE_PATH", "/node_modules", NULL, false},
+    {"PATH", "/bin", "/node_modules/.bin", OWN_PATH, false},
+    {"VIRTUAL_ENV", "", NULL, NULL, true},
+    {"PYTHONPATH", "/lib/python3.13/site-packages", NULL, NULL, false},
+    {"NODE_PATH", "/node_modules", NULL, NULL, false},
 };
 
 static const char *put_sets(struct runtime_start *s, const struct job *j, size_t row, size_t *used)
@@ -90,6 +90,10 @@ static const char *put_sets(struct runtime_start *s, const struct job *j, size_t
     for (size_t i = 0; i < n; i++) {
         len += (size_t)snprintf(value + len, sizeof value - len, "%s/packages/%zu%s", i ? ":" : "",
                                 i, set_env[row].part);
+        if (set_env[row].other) {
+            len += (size_t)snprintf(value + len, sizeof value - len, ":/packages/%zu%s", i,
+                                    set_env[row].other);
+        }
     }
     if (set_env[row].more) {
         snprintf(value + len, sizeof value - len, ":%s", set_env[row].more);

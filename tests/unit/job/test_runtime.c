@@ -161,7 +161,8 @@ static void package_sets_come_first(void **state)
     j.n_package_sets = 2;
     assert_int_equal(runtime_begin(&s, &j, NULL), 0);
     assert_string_equal(find(&s, "PATH"),
-                        "/packages/0/bin:/packages/1/bin:/usr/local/bin:/usr/bin:/bin");
+                        "/packages/0/bin:/packages/0/node_modules/.bin:/packages/1/bin:"
+                        "/packages/1/node_modules/.bin:/usr/local/bin:/usr/bin:/bin");
     assert_string_equal(
         find(&s, "PYTHONPATH"),
         "/packages/0/lib/python3.13/site-packages:/packages/1/lib/python3.13/site-packages");
