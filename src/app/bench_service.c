@@ -1,5 +1,6 @@
 #include "app/bench_service.h"
 
+#include "app/service.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/bench.h"
@@ -202,17 +203,8 @@ int bench_service_run(const struct seat *seat, struct pipeline_config *config)
     if (!uids || null < 0) {
         return 1;
     }
-    uids->count = seat->n_uids;
-    uids->next = seat->first_uid;
-    config->uids = uids;
-    config->null = null;
-    config->workspace_root = seat->workspace_root;
-    config->downgrades = seat->downgrades;
+    service_take_seat(seat, uids, null, config);
     config->ready_workspace = NULL;
-    if (seat->made_by == SEAT_BWRAP) {
-        config->launcher = "bwrap";
-        config->bwrap = seat->bwrap;
-    }
     int e = loop_new(&s.loop);
     e = e ? e : runner_new(s.loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s.runner);
     while (!e && fd_read_full(seat->front, &o, sizeof o) == (ssize_t)sizeof o) {

@@ -1,5 +1,6 @@
 #include "app/selftest_service.h"
 
+#include "app/service.h"
 #include "base/fd.h"
 #include "codec/frame.h"
 #include "doctor/trial.h"
@@ -64,10 +65,7 @@ int selftest_service_run(const struct seat *seat, struct pipeline_config *config
     if (!uids || null < 0 || !planted) {
         return 1;
     }
-    config->uids = uids;
-    config->null = null;
-    config->workspace_root = seat->workspace_root;
-    config->downgrades = seat->downgrades;
+    service_take_seat(seat, uids, null, config);
     int e = run_all(seat, config, planted, &report);
     e = e ? e
           : frame_encode(&frame, FRAME_TO_FRONT, FRAME_FINAL, 1, 1, buf_text(&report), report.len);

@@ -278,14 +278,9 @@ static void end(struct service *s)
     loop_free(s->loop);
 }
 
-int service_run(const struct seat *seat, struct pipeline_config *config)
+void service_take_seat(const struct seat *seat, struct uids *uids, int null,
+                       struct pipeline_config *config)
 {
-    AUTO_FREE struct uids *uids = calloc(1, sizeof *uids);
-    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct service s = {.config = config};
-    if (!uids || null < 0) {
-        return 1;
-    }
     uids->count = seat->n_uids;
     uids->next = seat->first_uid;
     config->uids = uids;
@@ -298,6 +293,17 @@ int service_run(const struct seat *seat, struct pipeline_config *config)
         config->launcher = "bwrap";
         config->bwrap = seat->bwrap;
     }
+}
+
+int service_run(const struct seat *seat, struct pipeline_config *config)
+{
+    AUTO_FREE struct uids *uids = calloc(1, sizeof *uids);
+    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    struct service s = {.config = config};
+    if (!uids || null < 0) {
+        return 1;
+    }
+    service_take_seat(seat, uids, null, config);
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);
     bool failed = e || s.failed;

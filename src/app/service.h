@@ -5,6 +5,10 @@
 #include "job/pipeline.h"
 #include "start/start.h"
 
+// Everything of the seat that a pipeline needs. uids and null become the configuration's.
+void service_take_seat(const struct seat *seat, struct uids *uids, int null,
+                       struct pipeline_config *config);
+
 // Runs in the dropped service, with the front's socket and the launcher of `seat`. Takes FDS frames
 // and one JOB, sends STDOUT, STDERR and artifacts as they come and FINAL last; CANCEL, or the end
 // of the front, ends the job. `config` has the host's figures and settings; what comes from the

@@ -16,12 +16,16 @@
 enum { NOT_ISOLATED = 1, CANCELLED = 130, NAME_WIDTH = 32 };
 
 struct options {
+    const char *launcher;
     bool json, no_self_test, help;
 };
 
 #define AT(field) offsetof(struct options, field)
 static const struct option option_rows[] = {
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line of JSON", NULL},
+    {"--launcher", NULL, "NAME", OPTION_TEXT, AT(launcher),
+     "what the self-test's sandboxes are made by: native or bwrap; else as the settings say",
+     "native bwrap"},
     {"--no-self-test", NULL, NULL, OPTION_FLAG, AT(no_self_test),
      "starts nothing: only looks and tries", NULL},
     VERB_HELP(struct options, help),
@@ -170,9 +174,10 @@ static int print_json(const struct doctor *d)
 // ---- The verb
 
 static int try_start(const struct front_settings *settings, const struct cli_places *places,
-                     struct trial *ret)
+                     const struct bwrap_found *bwrap, struct trial *ret)
 {
     struct start_config config = front_start_config(settings, places);
+    config.bwrap = bwrap;
     char **environment = conf_environment(&settings->conf);
     sigset_t before;
     if (!environment) {
@@ -194,6 +199,8 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     struct front_settings settings;
     struct front_error why;
     static struct trial trial;
+    struct bwrap_found bwrap;
+    bool wrapped;
     int status;
     if (!verb_begin(&verb_doctor, argv, &o, &rest, &status)) {
         return status;
@@ -202,16 +209,21 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
         return verb_complain("doctor", "%.60s: it takes no operand; see isle doctor --help",
                              rest.n_operands ? rest.operands[0] : "--");
     }
-    if (front_settings_load(&settings, &why)) {
+    if (front_settings_load(&settings, &why) ||
+        front_choose_launcher(&settings, o.launcher, &wrapped, &why)) {
         return verb_complain("doctor", "%s", why.text);
+    }
+    if (wrapped && front_find_bwrap(&settings, &bwrap, &why)) { // its row says so
+        o.no_self_test = true;
     }
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     d.root = root;
     d.conf = &settings.conf;
     d.libexec_dir = places->libexec_dir;
     d.guest_dir = places->guest_dir;
+    d.wrapped = wrapped;
     if (!o.no_self_test && places->found) {
-        int e = try_start(&settings, places, &trial);
+        int e = try_start(&settings, places, wrapped ? &bwrap : NULL, &trial);
         if (e) {
             return e == -EINTR ? CANCELLED : verb_complain("doctor", "%s", strerror(-e));
         }

@@ -36,7 +36,7 @@ struct doctor {
     int root; // "/", or a test's tree
     const struct conf *conf;
     const char *libexec_dir, *guest_dir;
-    bool installed;            // the launcher was found
+    bool wrapped;              // Bubblewrap is the launcher
     const struct trial *trial; // NULL: the self-test was not asked for
     // made by doctor_examine()
     struct host host;

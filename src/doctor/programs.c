@@ -89,7 +89,7 @@ static void see_bubblewrap(struct doctor *d)
     struct bwrap_found b;
     char why[200];
     int e = bwrap_find(setting, root, &b, why, sizeof why);
-    if (e == -ENOENT && !setting[0]) {
+    if (e == -ENOENT && !setting[0] && !d->wrapped) {
         struct doctor_row *r = doctor_add(d, "programs", "bubblewrap");
         r->state = DOCTOR_FACT;
         bool hosts = !bwrap_find("/usr/bin/bwrap", root, &b, why, sizeof why);
@@ -102,8 +102,8 @@ static void see_bubblewrap(struct doctor *d)
     }
     if (e) {
         struct doctor_row *r =
-            add_bad(d, "bubblewrap", setting[0] ? DOCTOR_DEGRADED : DOCTOR_ADVICE,
-                    "--launcher bwrap is refused; isle's own launcher needs none",
+            add_bad(d, "bubblewrap", d->wrapped ? DOCTOR_FAILED : DOCTOR_DEGRADED,
+                    "no job runs with --launcher bwrap; isle's own launcher needs none",
                     "./bootstrap puts one into the runtime root");
         DOCTOR_FOUND(r, "%s", why);
         return;

@@ -109,6 +109,7 @@ MORE = {
     "test_L": "U",
     "test_L_every_check_is_listed": "U",
     "test_downgrades": "LU",
+    "test_doctor_on_this_host": "LU",
 }
 
 ENTRY = re.compile(r"(?<!\S)([A-Z]\w*(?:-\d\d)?) +(-|[LU]+)(?: (groups|uids))?(?!\S)")
