@@ -309,8 +309,10 @@ int run_main(int argc, char **argv, const struct cli_places *places)
     if (status == 0 && r.options.help) {
         verb_help(&verb_run, stdout);
     } else if (status == 0 && r.options.show_plan) {
-        status =
-            show_plan_print(&r.job, &r.settings.host, &r.settings.conf, r.options.json, stdout);
+        status = find_bwrap(&r);
+        status = status ? status
+                        : show_plan_print(&r.job, &r.settings.host, &r.settings.conf,
+                                          r.wrapped ? &r.bwrap : NULL, r.options.json, stdout);
     } else if (status == 0) {
         raise_descriptor_limit(&r);
         status = run_job(&r);

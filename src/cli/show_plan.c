@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "codec/utf8.h"
+#include "plan/bwrap.h"
 #include "plan/steps.h"
 #include "runtime/runtime.h"
 #include "start/steps.h"
@@ -16,8 +17,8 @@ static const struct mount_row {
     const char *target, *what;
     enum setting source; // SETTING_COUNT: none
 } mounts[] = {
-    {"/", "tmpfs of the launcher, read-only", SETTING_COUNT},
-    {"/usr", "read-only, from %s; bin, sbin, lib, lib64 are links into it", SETTING_RUNTIME_ROOT},
+    {"/", "tmpfs, read-only", SETTING_COUNT},
+    {"/usr", "read-only, from %s; bin, sbin, lib, lib64 lead into it", SETTING_RUNTIME_ROOT},
     {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT},
     {"/etc", "made up, read-only; host name %s; certificates and fonts of the runtime root",
      SETTING_HOSTNAME},
@@ -31,14 +32,19 @@ static const struct mount_row {
 static const char *const kind_names[] = {
     [JOB_SNIPPET] = "snippet", [JOB_SCRIPT] = "script", [JOB_COMMAND] = "command"};
 
-static const char *const where_names[] = {
-    [PLAN_IN_LAUNCHER] = "launcher", [PLAN_IN_PID1] = "pid 1", [PLAN_IN_PID2] = "pid 2"};
+static const char *const where_names[] = {[PLAN_IN_LAUNCHER] = "launcher",
+                                          [PLAN_IN_PID1] = "pid 1",
+                                          [PLAN_IN_PID2] = "pid 2",
+                                          [PLAN_IN_BWRAP] = "bwrap"};
 
 enum { FOLDERS_OF_A_WORKSPACE = 4 }; // input, output, tmp, logs
 
 struct plan {
     const struct job *job;
     const struct conf *conf;
+    const struct bwrap_found *bwrap; // NULL: isle's own launcher
+    const struct plan_step_info *steps;
+    size_t n_steps;
     struct lowered low;
     struct runtime_start start;
 };
@@ -73,6 +79,31 @@ static void limit_text(const struct plan *p, enum limit which, char *text, size_
     } else {
         limit_format(which, value, text, size);
     }
+}
+
+// ---- Bubblewrap
+
+enum { BWRAP_WORDS_MAX = 8192 };
+
+static int words_of(const struct plan *p, char *ret, size_t size)
+{
+    return bwrap_words(p->bwrap, p->conf->text[SETTING_HOSTNAME], (uint32_t)p->job->n_package_sets,
+                       ret, size);
+}
+
+// One row as it is written; rows that stand for several by what they cover.
+static const char *bwrap_option(const struct bwrap_row *row, char *text, size_t size)
+{
+    size_t len = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(row->words) && row->words[i] && len < size; i++) {
+        len += (size_t)snprintf(text + len, size - len, "%s%s", i ? " " : "", row->words[i]);
+    }
+    if (text[0] == '%') {
+        snprintf(text, size, "--ro-bind ... %s",
+                 row->words[0][1] == 'c' ? "/proc/*" : "/packages/*");
+    }
+    return text;
 }
 
 // ---- For people
@@ -149,7 +180,31 @@ static uint32_t who_starts(void)
     return 1U << mode.user;
 }
 
-static void print_steps(FILE *out)
+static void print_bwrap(FILE *out, const struct plan *p)
+{
+    char words[BWRAP_WORDS_MAX];
+    int n = words_of(p, words, sizeof words);
+    fprintf(out, "\nBubblewrap\n  %s, version %s\n  ", p->bwrap->path, p->bwrap->version_text);
+    for (size_t i = 0; bwrap_command_line[i]; i++) {
+        fprintf(out, "%s%s", i ? " " : "", bwrap_command_line[i]);
+    }
+    fputs("\n  with as descriptor 6:\n ", out);
+    for (int i = 0; i < n; i += (int)strlen(words + i) + 1) {
+        fprintf(out, " %s", words[i] ? words + i : "''");
+    }
+    fputs("\n  other than documented by the platform:\n", out);
+    for (size_t i = 0; i < bwrap_n_rows; i++) {
+        char option[96];
+        if (bwrap_rows[i].why) {
+            fprintf(out, "    %-38s %s%s%s%s\n",
+                    bwrap_option(&bwrap_rows[i], option, sizeof option),
+                    bwrap_rows[i].instead[0] ? "for " : "", bwrap_rows[i].instead,
+                    bwrap_rows[i].instead[0] ? ": " : "", bwrap_rows[i].why);
+        }
+    }
+}
+
+static void print_steps(FILE *out, const struct plan *p)
 {
     const uint32_t who = who_starts();
     fputs("\nStart, once\n", out);
@@ -163,10 +218,10 @@ static void print_steps(FILE *out)
     for (int phase = PLAN_PHASE_ONE; phase <= PLAN_PHASE_TWO; phase++) {
         fprintf(out, "\nLaunch, phase %s\n",
                 phase == PLAN_PHASE_ONE ? "one: before the job is known" : "two: with the job");
-        for (size_t i = 0; i < PLAN_N_STEPS; i++) {
-            if ((int)plan_steps[i].phase == phase) {
-                fprintf(out, "  %-22s %-9s %s\n", plan_steps[i].name,
-                        where_names[plan_steps[i].where], plan_steps[i].why);
+        for (size_t i = 0; i < p->n_steps; i++) {
+            if ((int)p->steps[i].phase == phase) {
+                fprintf(out, "  %-22s %-9s %s\n", p->steps[i].name, where_names[p->steps[i].where],
+                        p->steps[i].why);
             }
         }
     }
@@ -180,7 +235,10 @@ static int print_text(FILE *out, const struct plan *p)
     print_sets(out, p);
     print_words(out, "Command", p->start.argv);
     print_words(out, "Environment", p->start.env);
-    print_steps(out);
+    if (p->bwrap) {
+        print_bwrap(out, p);
+    }
+    print_steps(out, p);
     return 0;
 }
 
@@ -264,7 +322,34 @@ static void put_mounts(struct buf *b, const struct plan *p)
     buf_putc(b, ']');
 }
 
-static void put_steps(struct buf *b)
+static void put_bwrap(struct buf *b, const struct plan *p)
+{
+    char words[BWRAP_WORDS_MAX];
+    int n = words_of(p, words, sizeof words);
+    buf_puts(b, ",\"bubblewrap\":{");
+    put(b, "path", p->bwrap->path);
+    put(b, "version", p->bwrap->version_text);
+    put_words(b, "line", bwrap_command_line);
+    buf_puts(b, ",\"arguments\":[");
+    for (int i = 0; i < n; i += (int)strlen(words + i) + 1) {
+        buf_puts(b, i ? "," : "");
+        utf8_json_string(b, words + i, strlen(words + i));
+    }
+    buf_puts(b, "],\"differences\":[");
+    for (size_t i = 0, count = 0; i < bwrap_n_rows; i++) {
+        char option[96];
+        if (bwrap_rows[i].why) {
+            buf_printf(b, "%s{", count++ ? "," : "");
+            put(b, "option", bwrap_option(&bwrap_rows[i], option, sizeof option));
+            put(b, "instead_of", bwrap_rows[i].instead);
+            put(b, "why", bwrap_rows[i].why);
+            buf_putc(b, '}');
+        }
+    }
+    buf_puts(b, "]}");
+}
+
+static void put_steps(struct buf *b, const struct plan *p)
 {
     const uint32_t who = who_starts();
     buf_puts(b, ",\"start\":[");
@@ -279,12 +364,12 @@ static void put_steps(struct buf *b)
         buf_putc(b, '}');
     }
     buf_puts(b, "],\"launch\":[");
-    for (size_t i = 0; i < PLAN_N_STEPS; i++) {
+    for (size_t i = 0; i < p->n_steps; i++) {
         buf_printf(b, "%s{", i ? "," : "");
-        put(b, "name", plan_steps[i].name);
-        put_number(b, "phase", plan_steps[i].phase);
-        put(b, "where", where_names[plan_steps[i].where]);
-        put(b, "why", plan_steps[i].why);
+        put(b, "name", p->steps[i].name);
+        put_number(b, "phase", p->steps[i].phase);
+        put(b, "where", where_names[p->steps[i].where]);
+        put(b, "why", p->steps[i].why);
         buf_putc(b, '}');
     }
     buf_putc(b, ']');
@@ -299,15 +384,22 @@ static int print_json(FILE *out, const struct plan *p)
     put_mounts(&b, p);
     put_words(&b, "command", p->start.argv);
     put_words(&b, "environment", p->start.env);
-    put_steps(&b);
+    if (p->bwrap) {
+        put_bwrap(&b, p);
+    }
+    put_steps(&b, p);
     buf_puts(&b, "}\n");
     return b.error || fwrite(b.data, 1, b.len, out) != b.len ? CLI_REFUSED : 0;
 }
 
 int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
-                    bool json, FILE *out)
+                    const struct bwrap_found *bwrap, bool json, FILE *out)
 {
-    struct plan p = {.job = &j->job, .conf = conf};
+    struct plan p = {.job = &j->job,
+                     .conf = conf,
+                     .bwrap = bwrap,
+                     .steps = bwrap ? plan_bwrap_steps : plan_steps,
+                     .n_steps = bwrap ? (size_t)PLAN_N_BWRAP_STEPS : (size_t)PLAN_N_STEPS};
     struct lower_staged staged = {j->staged_bytes, j->job.n_files + FOLDERS_OF_A_WORKSPACE};
     lower_job(&j->job, host, &staged, &p.low);
     if (runtime_begin(&p.start, &j->job, "UTC")) {

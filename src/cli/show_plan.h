@@ -5,12 +5,13 @@
 
 #include "cli/run_job.h"
 #include "conf/conf.h"
+#include "start/bwrap.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-// 0 or CLI_REFUSED.
+// bwrap: what makes the sandbox, or NULL: isle's own launcher. 0 or CLI_REFUSED.
 int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
-                    bool json, FILE *out);
+                    const struct bwrap_found *bwrap, bool json, FILE *out);
 
 #endif

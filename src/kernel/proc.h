@@ -2,6 +2,8 @@
 #ifndef ISLE_KERNEL_PROC_H
 #define ISLE_KERNEL_PROC_H
 
+#include "plan/bwrap.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -15,6 +17,12 @@ struct proc_mask {
 };
 extern const struct proc_mask proc_masks[];
 extern const size_t proc_n_masks;
+
+// What Bubblewrap is to cover of a job's /proc: those of the above that the proc `dir` (a
+// descriptor) has, and the boot id, with what lies for them in the model of a job's root
+// (TEMPLATE_MASK). Ends with a NULL path.
+enum { PROC_MAX_COVERS = 64 };
+void proc_covers(int dir, struct bwrap_cover ret[PROC_MAX_COVERS]);
 
 // A new proc of this pid namespace, hidepid=2, read-write, attached nowhere. Descriptor or -errno.
 // EPERM: there is no fully visible proc in this mount namespace (mount_too_revealing()).

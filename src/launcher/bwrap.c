@@ -1,12 +1,10 @@
 // bwrap.c: the launcher's part of a launch with Bubblewrap. It prepares what Bubblewrap is to find,
 // starts it as the workspace's uid, and waits for isle's first process inside to say that all is as
 // it was asked for; only then the job's descriptors leave the launcher.
-#include "plan/bwrap.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
 #include "guest/policy/policy.h"
-#include "kernel/proc.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "launcher/inject.h"
@@ -21,7 +19,7 @@
 #include <sys/stat.h>
 
 enum {
-    PATIENCE_MS = 10000, // for Bubblewrap: some ms, but hosts are busy
+    PATIENCE_MS = 5000, // for Bubblewrap: some ms, but hosts are busy
     ARGUMENTS_MAX = 8192,
 };
 
@@ -59,23 +57,10 @@ int bstep_limits(struct launch *c) { return step_limits(c); }
 
 static int make_arguments(struct launch *c)
 {
-    struct bwrap_cover covers[64 + 2];
     char data[ARGUMENTS_MAX];
-    size_t n = 0;
-    for (size_t i = 0; i < proc_n_masks && i < 64; i++) {
-        if (c->l->proc_covered & UINT64_C(1) << i) {
-            covers[n++] = (struct bwrap_cover){proc_masks[i].path, proc_masks[i].is_folder
-                                                                       ? TEMPLATE_MASK "folder"
-                                                                       : TEMPLATE_MASK "empty"};
-        }
-    }
-    if (c->l->has_boot_id) { // the same for all jobs of a host otherwise
-        covers[n++] = (struct bwrap_cover){"sys/kernel/random/boot_id", TEMPLATE_MASK "boot_id"};
-    }
-    covers[n] = (struct bwrap_cover){NULL, NULL};
     const struct bwrap_input in = {.version = c->l->config.bwrap_version,
                                    .hostname = c->l->config.hostname,
-                                   .covers = covers,
+                                   .covers = c->l->covers,
                                    .n_sets = c->q.n_sets};
     int len = bwrap_arguments(&in, data, sizeof data);
     return len < 0 ? len : fd_sealed("bwrap-arguments", data, (size_t)len);

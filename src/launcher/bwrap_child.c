@@ -6,7 +6,6 @@
 #include "kernel/mount.h"
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
-#include "plan/bwrap.h"
 
 #include <grp.h>
 #include <poll.h>

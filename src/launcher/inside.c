@@ -9,7 +9,6 @@
 #include "kernel/landlock.h"
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
-#include "plan/bwrap.h"
 
 #include <grp.h>
 #include <linux/capability.h>
@@ -226,6 +225,7 @@ int bstep_landlock_rules(struct launch *c)
     int e = step_landlock_rules(c);
     for (size_t i = 0; i < ARRAY_LEN(run) && abi && !e; i++) {
         e = landlock_allow(CHILD_LANDLOCK, abi, run[i], LANDLOCK_RUN);
+        e = e == -ENOENT ? 0 : e;
     }
     return e ? e : step_landlock_workspace(c);
 }

@@ -15,7 +15,9 @@
 
 #include "guest/note.h"
 #include "kernel/cgroup.h"
+#include "kernel/proc.h"
 #include "plan/args.h"
+#include "plan/bwrap.h"
 #include "plan/plan.h"
 #include "plan/seat.h"
 #include "plan/steps.h"
@@ -81,8 +83,7 @@ struct launcher {
     int template;                    // the mount namespace that sandboxes begin in
     int bwrap;                       // likewise Bubblewrap, or -1: native
     int program;                     // our own, O_PATH: isle's first process in Bubblewrap
-    uint64_t proc_covered;           // bit n: this kernel has proc_masks[n]
-    bool has_boot_id;
+    struct bwrap_cover covers[PROC_MAX_COVERS];
     uint64_t ws_mount, cache_mount; // mount ids
     uint32_t cache_uid;
     int landlock_abi;

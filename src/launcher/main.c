@@ -5,13 +5,11 @@
 #include "base/tree.h"
 #include "guest/policy/policy.h"
 #include "kernel/landlock.h"
-#include "kernel/proc.h"
 #include "kernel/rlimit.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "launcher/inject.h"
 #include "launcher/launcher.h"
-#include "plan/bwrap.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -220,19 +218,10 @@ static int fence(const struct launcher *l)
     return seccomp_install_with(policy_stage1.code, policy_stage1.count, calls, n);
 }
 
-static void find_proc_masks(struct launcher *l)
-{
-    for (size_t i = 0; i < proc_n_masks && i < 64; i++) {
-        bool there = !faccessat(l->proc, proc_masks[i].path, F_OK, AT_SYMLINK_NOFOLLOW);
-        l->proc_covered |= there ? UINT64_C(1) << i : 0;
-    }
-    l->has_boot_id = !faccessat(l->proc, "sys/kernel/random/boot_id", F_OK, 0);
-}
-
 static void find_abilities(struct launcher *l)
 {
     if (l->config.launcher == SEAT_BWRAP) {
-        find_proc_masks(l);
+        proc_covers(l->proc, l->covers);
         must_call("program", l->program = openat(l->proc, "self/exe", O_PATH | O_CLOEXEC));
     }
     l->landlock_abi = landlock_abi();

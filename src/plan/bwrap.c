@@ -10,6 +10,7 @@ const char *const bwrap_command_line[] = {"bwrap",       "--args", "6", "--",
 _Static_assert(BWRAP_FD_ARGS == 6 && BWRAP_FD_FILTER == 7 && BWRAP_FD_PROGRAM == 4, "words below");
 
 #define FROM_RUNTIME "of the runtime root, not of the host"
+#define TRY_RUNTIME FROM_RUNTIME ", which need not have one"
 #define COVERS "%covers" // a row that stands for several
 #define SETS "%sets"
 
@@ -35,9 +36,9 @@ const struct bwrap_row bwrap_rows[] = {
     {{"--seccomp", "7"}, "", "isle's policy of system calls; its second stage follows", 0},
     {{"--ro-bind", "/jail/usr", "/usr"}, "--ro-bind /usr /usr", FROM_RUNTIME, 0},
     {{"--ro-bind", "/jail/usr/bin", "/bin"}, "--ro-bind /bin /bin", FROM_RUNTIME, 0},
-    {{"--ro-bind", "/jail/usr/sbin", "/sbin"}, "--ro-bind /sbin /sbin", FROM_RUNTIME, 0},
+    {{"--ro-bind-try", "/jail/usr/sbin", "/sbin"}, "--ro-bind /sbin /sbin", TRY_RUNTIME, 0},
     {{"--ro-bind", "/jail/usr/lib", "/lib"}, "--ro-bind /lib /lib", FROM_RUNTIME, 0},
-    {{"--ro-bind", "/jail/usr/lib64", "/lib64"}, "--ro-bind /lib64 /lib64", FROM_RUNTIME, 0},
+    {{"--ro-bind-try", "/jail/usr/lib64", "/lib64"}, "--ro-bind /lib64 /lib64", TRY_RUNTIME, 0},
     {{"--ro-bind", "/jail/etc", "/etc"},
      "--ro-bind /etc /etc",
      "made up: no account, key or setting of the host",

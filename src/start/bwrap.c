@@ -1,10 +1,10 @@
 #include "start/bwrap.h"
 
 #include "base/fd.h"
+#include "kernel/proc.h"
 #include "kernel/sys.h"
 #include "plan/bwrap.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { VERSION_MS = 2000, NOBODY = 65534 };
+enum { VERSION_MS = 1000, NOBODY = 65534 };
 
 #define IN_RUNTIME "usr/bin/bwrap"
 
@@ -133,4 +133,15 @@ void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root)
         snprintf(b->version_text, sizeof b->version_text, "%u.%u.%u", b->version >> 16,
                  b->version >> 8 & 0xff, b->version & 0xff);
     }
+}
+
+int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets, char *ret,
+                size_t size)
+{
+    struct bwrap_cover covers[PROC_MAX_COVERS];
+    AUTO_CLOSE int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    proc_covers(proc, covers);
+    const struct bwrap_input in = {
+        .version = b->version, .hostname = hostname, .covers = covers, .n_sets = n_sets};
+    return bwrap_arguments(&in, ret, size);
 }

@@ -20,8 +20,13 @@ struct bwrap_found {
 int bwrap_find(const char *setting, const char *runtime_root, struct bwrap_found *ret,
                char *ret_text, size_t size);
 
-// Asks it for its version: executed as nobody (by root), in / with an empty environment, for two
-// seconds at most. Fills version and version_text.
+// Asks it for its version: executed as nobody (by root), in / with an empty environment, for a
+// second at most. Fills version and version_text.
 void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root);
+
+// Its arguments for a job on this host, as the launcher makes them: words with their NULs. Bytes,
+// or -E2BIG.
+int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets, char *ret,
+                size_t size);
 
 #endif

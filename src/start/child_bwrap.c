@@ -103,6 +103,9 @@ int child_bwrap(struct start *s)
         snprintf(path, sizeof path, "bw/job/packages/%u", i);
         e = mkdir(path, 0755) ? -errno : 0;
     }
+    if (!e && symlink("jail/dev", "bw/dev")) {
+        e = -errno;
+    }
     if (!e) {
         e = s->config->bwrap->is_runtimes ? runtime_libraries()
                                           : host_libraries(s->config->bwrap->path);

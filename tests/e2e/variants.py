@@ -77,7 +77,7 @@ H24 -
 API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -
 ART-03 LU  ART-05 LU  ART-09 -
 ENV-02 LU  ENV-03 L   ENV-04 L
-FS-08 LU   FS-18 -    FS-19 L
+FS-08 LU   FS-16 -    FS-18 -    FS-19 L
 KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
 LIM-01 -   LIM-04 LU groups   LIM-05 -   LIM-06 LU groups   LIM-07 -   LIM-08 LU groups   LIM-10 LU groups
 LIM-11 LU  LIM-12 LU   LIM-13 LU   LIM-14 LU   LIM-16 LU   LIM-17 -   LIM-18 LU groups

@@ -52,9 +52,9 @@ static void documented_options_stand_in_their_order(void **state)
                                              "--hostname box",
                                              "--ro-bind /jail/usr /usr",
                                              "--ro-bind /jail/usr/bin /bin",
-                                             "--ro-bind /jail/usr/sbin /sbin",
+                                             "--ro-bind-try /jail/usr/sbin /sbin",
                                              "--ro-bind /jail/usr/lib /lib",
-                                             "--ro-bind /jail/usr/lib64 /lib64",
+                                             "--ro-bind-try /jail/usr/lib64 /lib64",
                                              "--ro-bind /jail/etc /etc",
                                              "--proc /proc",
                                              "--dev-bind /jail/dev /dev",
@@ -84,8 +84,8 @@ static void what_makes_it_sound_is_there(void **state)
                                         "--bind /job/shm /dev/shm",
                                         "--ro-bind /jail/tmp/empty /proc/cmdline",
                                         "--ro-bind /jail/tmp/folder /proc/acpi"};
-    static const char *const never[] = {"--share-net", "--unshare-all", "-try ",    "--setenv",
-                                        "--cap-add",   "--dev /dev",    "--overlay"};
+    static const char *const never[] = {"--share-net", "--unshare-all", "-user-try",  "-cgroup-try",
+                                        "--setenv",    "--cap-add",     "--dev /dev", "--overlay"};
     const struct bwrap_input in = {.hostname = "box", .covers = covers};
     const char *text = line(&in);
     (void)state;
