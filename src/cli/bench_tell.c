@@ -115,6 +115,18 @@ static void tell_marks(const struct bench_report *r)
     putchar('\n');
 }
 
+static void tell_downgrades(const struct bench_report *r)
+{
+    const char *separator = "isle lacks something here, and is not comparable: ";
+    for (size_t i = 0; i < n_downgrades; i++) {
+        if (r->downgrades & downgrades[i].bit) {
+            printf("%s%s", separator, downgrades[i].name);
+            separator = ", ";
+        }
+    }
+    fputs(separator[0] == ',' ? " (isle doctor says more).\n" : "", stdout);
+}
+
 static void tell_people(const struct bench_report *r)
 {
     bool colour = isatty(STDOUT_FILENO) && !getenv("NO_COLOR");
@@ -140,16 +152,12 @@ static void tell_people(const struct bench_report *r)
                r->load, r->cpus);
     }
     if (r->bwrap[0]) {
-        printf("bwrap is %s, without limits, filter or Landlock; isle has them all.\n", r->bwrap);
+        printf("bwrap is %s, without limits, filter or Landlock%s.\n", r->bwrap,
+               r->downgrades ? "" : "; isle has them all");
     } else if (r->bwrap_missing[0]) {
         printf("Without bwrap: %s.\n", r->bwrap_missing);
     }
-    for (size_t i = 0; i < n_downgrades; i++) {
-        if (r->downgrades & downgrades[i].bit) {
-            printf("isle is degraded here, and not comparable: %s: %s.\n", downgrades[i].name,
-                   downgrades[i].lost);
-        }
-    }
+    tell_downgrades(r);
 }
 
 // ---- For programs

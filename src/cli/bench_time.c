@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static void build(struct command *c, const struct bench_outside *o, enum bench_k
     if (kind == BENCH_BWRAP) {
         add_bwrap(c, o);
     } else {
-        c->root = geteuid() == 0 ? o->root : NULL;
+        c->root = o->root;
     }
     c->uid = geteuid() == 0 ? NOBODY : 0;
     add(c, commands[program]);
@@ -107,6 +108,9 @@ static _Noreturn void become(const struct command *c)
     dup2(null, STDIN_FILENO);
     dup2(null, STDOUT_FILENO);
     dup2(null, STDERR_FILENO);
+    if (c->root && geteuid() != 0 && unshare(CLONE_NEWUSER)) { // which may then chroot
+        _exit(126);
+    }
     if (c->root && (chroot(c->root) || chdir("/"))) {
         _exit(126);
     }

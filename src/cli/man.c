@@ -201,7 +201,8 @@ void man_print(const char *date, FILE *out)
           "Each job has namespaces, limits and a system call filter of its own, sees a\n"
           "read-only system and no file, process or network of this machine, and leaves\n"
           "nothing behind.\n"
-          ".Nm\nis started as root, which it uses to make the sandbox, and never inside.\n",
+          "Started as root,\n.Nm\nuses that to make the sandbox, and never inside.\n"
+          "An ordinary user gets what the host grants;\n.Nm\n.Cm doctor\nsays what that is.\n",
           out);
     for (size_t i = 0; verbs[i]; i++) {
         put_verb(out, verbs[i]);
