@@ -346,6 +346,8 @@ KINDS = (
     Kind("compat", part_compat, "other people's programs as jobs", stage=9, present=exists("tests/compat")),
     # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=8),
+    Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=10),
+    Kind("bwrap-user", part_variant, "the same, as that user", stage=11),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=9),
 )
 

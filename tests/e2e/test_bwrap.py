@@ -91,6 +91,36 @@ def test_snippets_and_files(isle, folder):
     assert (r["reason"], r["exit_code"]) == ("error", 127)
 
 
+SHIM = """
+import errno, os, resource
+def refused(what, act):
+    try:
+        act()
+        print(what, "passed")
+    except OSError:
+        pass
+refused("limit", lambda: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0)))
+refused("affinity", lambda: os.sched_setaffinity(1, {0}))
+refused("priority", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
+refused("group's priority", lambda: os.setpriority(os.PRIO_PGRP, 1, 19))
+for sig in (0, 2, 9, 15, 19):
+    refused("signal", lambda: os.kill(1, sig))
+for name in ("mem", "environ", "maps", "auxv", "syscall"):
+    refused(name, lambda: open(f"/proc/1/{name}", "rb").read(1))
+for name in ("exe", "cwd", "root", "fd/3", "ns/mnt"):
+    refused(name, lambda: os.readlink(f"/proc/1/{name}"))
+for name in ("oom_score_adj", "comm", "clear_refs", "timerslack_ns", "coredump_filter", "autogroup"):
+    refused(name, lambda: open(f"/proc/1/{name}", "w").write("1"))
+print(open("/proc/1/comm").read().strip())
+"""
+
+
+def test_shim_is_out_of_reach(isle):
+    """It has the job's uid here, which natively it has not."""
+    r = run(isle, "-l", "python", "-c", SHIM)
+    assert r["stdout"] == "memfd:shim\n", r["stdout"]
+
+
 def bwrap_below(pid: int) -> int:
     """The pid of the one that has a job already, or 0."""
     table = harness.processes()
