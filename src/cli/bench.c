@@ -251,24 +251,36 @@ static int run_rounds(struct bench *b)
     return 0;
 }
 
+// `count` jobs of one row with many in flight; in parts, between which a Ctrl-C is seen.
+static int run_many(struct bench *b, int kind, int program, int count, double *seconds)
+{
+    int in_flight = b->report.in_flight, most = 4 * in_flight > 64 ? 4 * in_flight : 64;
+    for (int left = count, n; left > 0; left -= n) {
+        uint64_t ns;
+        n = left < most ? left : most;
+        struct bench_order o = {(uint32_t)kind, (uint32_t)program, (uint32_t)n,
+                                (uint32_t)in_flight};
+        int e = stopped(b) ? CANCELLED : measure(b, &o, &ns, NULL);
+        if (e) {
+            return stopped(b) ? CANCELLED : e;
+        }
+        *seconds += (double)ns / 1e9;
+    }
+    return 0;
+}
+
 static int run_block(struct bench *b, int block, double seconds[][BENCH_N_PROGRAMS])
 {
-    const struct bench_report *r = &b->report;
-    int count = r->jobs * (block + 1) / BLOCKS - r->jobs * block / BLOCKS;
-    for (int i = 0; i < BENCH_LAUNCHER && count > 0; i++) {
+    int jobs = b->report.jobs, count = jobs * (block + 1) / BLOCKS - jobs * block / BLOCKS;
+    for (int i = 0; i < BENCH_LAUNCHER; i++) {
         int kind = (i + block) % BENCH_LAUNCHER;
         for (int program = 0; program < BENCH_N_PROGRAMS; program++) {
-            struct bench_order o = {(uint32_t)kind, (uint32_t)program, (uint32_t)count,
-                                    (uint32_t)r->in_flight};
-            uint64_t ns = 0;
-            if (stopped(b)) {
-                return CANCELLED;
-            }
-            int e = wanted(b, kind, program) ? measure(b, &o, &ns, NULL) : 0;
+            int e = wanted(b, kind, program)
+                        ? run_many(b, kind, program, count, &seconds[kind][program])
+                        : 0;
             if (e) {
-                return stopped(b) ? CANCELLED : e;
+                return e;
             }
-            seconds[kind][program] += (double)ns / 1e9;
         }
     }
     return 0;
