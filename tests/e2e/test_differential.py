@@ -6,6 +6,7 @@ thousands. docs/results.md says what differs on purpose; what the tests leave ou
 from __future__ import annotations
 
 import base64
+import concurrent.futures
 import json
 import os
 import re
@@ -23,6 +24,7 @@ GRAMMARS = {"python": snippets_python, "javascript": snippets_javascript}
 SEED = os.environ.get("ISLE_TEST_SEED", "")
 PROGRAMS = 10000 if harness.LONG else 300
 WORKERS = 2
+SAMPLE = 400 if harness.LONG else 40
 SHOWN = 5  # failures in full
 
 
@@ -138,3 +140,50 @@ def test_as_a_file(language, tmp_path):
     codes = {j["seed"]: base64.b64decode(j["code"]) for j in jobs}
     found = [(o["seed"], d, o, codes[o["seed"]]) for o in outcomes if (d := difference(o, codes[o["seed"]]))]
     assert not found, report(language, found, len(jobs))
+
+
+# The environment is the product's own for both; what they ask of it that a command and a snippet have apart is not run:
+# where the file stands and what is imported from there, numbers of processes and descriptors.
+OWN_PLACE = re.compile(
+    rb"sys\.path|spec__|__file__|listdir|__dirname|module\.paths|readdirSync|made\.|require\(__filename|argv|proc/self/fd|"
+    rb"close\(|import\.meta|Worker\(|resolve\('\.'\)|require\.cache|module\.filename|getfile|orig_argv|openSync"
+)
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("language", GRAMMARS)
+def test_as_a_file_in_a_sandbox(isle, language, tmp_path):
+    """The whole program, a sample: a snippet of /code, and a command whose file is in the workspace."""
+    jobs = [
+        j
+        for seed in seeds(language, 3 * SAMPLE)
+        if not OWN_PLACE.search(base64.b64decode((j := job(language, seed))["code"]))
+    ]
+    place = re.compile(r"/(code|workspace)/(?=snippet)")
+    program = {"python": ["python3.13", "-u"], "javascript": ["node"]}[language]
+
+    def compare(j: dict) -> str | None:
+        code = base64.b64decode(j["code"])
+        path = tmp_path / f"{j['seed']}-{j['bare_name']}"
+        path.write_bytes(code)
+        more = ("--env", "PYTHONHASHSEED=0", "--max-stdout-kb", "2048", "--max-stderr-kb", "2048")
+        bare = isle.job(*more, "--file", f"{path}:{j['bare_name']}", "--", *program, j["bare_name"])
+        named = tmp_path / j["seed"] / j["name"]
+        named.parent.mkdir()
+        named.write_bytes(code)
+        snippet = isle.job(*more, str(named))
+        sides = {
+            name: {
+                "out": place.sub("", r.stdout),
+                "err": place.sub("", r.stderr),
+                "status": r.status,
+                "frames": [[guest_driver.RESULT, "null"]] if r.status == 0 else [],
+            }
+            for name, r in (("bare", bare), ("guest", snippet))
+        }
+        what = difference(sides, code)
+        return what and report(language, [(j["seed"], what, sides, code)], 1)
+
+    with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
+        found = [text for text in pool.map(compare, jobs[:SAMPLE]) if text]
+    assert not found, "\n".join(found[:SHOWN])
