@@ -140,7 +140,7 @@ static void snippet_ended(struct result *r, struct guest *g)
 {
     if (g->verdict == GUEST_TOO_LARGE) {
         result_fail(r, REASON_RESULT_TOO_LARGE, STAGE_EXECUTION,
-                    "The result has %u bytes, more than the maximum of %zu", g->announced,
+                    "The result has %u bytes or more, above the maximum of %zu", g->announced,
                     frame_bound(FRAME_FROM_GUEST, FRAME_RESULT));
     } else if (g->verdict == GUEST_MALFORMED || g->verdict == GUEST_ERROR) {
         result_fail(r, REASON_ERROR, STAGE_EXECUTION, "%s",

@@ -16,6 +16,12 @@ def test_ENV_02_localhost_resolves(isle):
     r = isle.python(code)
     assert r.reason == "ok", r.result
     assert all(a.startswith("127.") for a in r.stdout.split()) and len(r.stdout.split()) == 2
+    code = """
+const { lookup } = require("dns").promises;
+for (const name of ["localhost", require("os").hostname()]) console.log((await lookup(name)).address)
+"""
+    r = isle.js(code)
+    assert all(a.startswith(("127.", "::1")) for a in r.lines) and len(r.lines) == 2, r.result
 
 
 def test_ENV_03_time_zones(isle):
@@ -28,6 +34,8 @@ print(time.tzname[0], time.timezone)
     assert isle.sh("TZ=Asia/Tokyo date +%z; date +%z").lines == ["+0900", "+0000"]
     code = 'console.log(new Date(0).toLocaleString("en-GB", {timeZone: "Asia/Tokyo", hour: "numeric", hour12: false}))'
     assert int(isle.js(code).stdout) == 9
+    code = "console.log(Intl.DateTimeFormat().resolvedOptions().timeZone, new Date().getTimezoneOffset())"
+    assert isle.js(code).lines == ["UTC 0"]
     assert isle.sh("date +%z", "--env", "TZ=Asia/Tokyo").lines == ["+0900"]
 
 
@@ -38,6 +46,7 @@ def test_ENV_04_locale(isle):
     assert isle.python(code).stdout.lower().split() == ["utf-8", "utf-8"]
     r = isle.command(["python3", "-c", code])
     assert r.stdout.lower().split() == ["utf-8", "utf-8"]
+    assert isle.js("console.log('你', process.env.LANG, process.env.LC_ALL)").lines == ["你 C.UTF-8 C.UTF-8"]
 
 
 PYTHON_CALLS = """
@@ -98,6 +107,10 @@ print("word")
     assert r.reason == "ok" and r.stdout == "word\n" and r.stderr == "", r.result
     r = isle.python("import no_such_module")
     assert r.reason == "error" and r.status == 1 and "ModuleNotFoundError" in r.stderr
+    r = isle.js("for (const m of require('module').builtinModules) if (!/^_|^sys$|^wasi$|^trace_/.test(m)) require(m)")
+    assert r.reason == "ok" and r.stdout == "", r.result
+    r = isle.js("require('no-such-module')")
+    assert r.reason == "error" and r.status == 1 and "MODULE_NOT_FOUND" in r.stderr
 
 
 ANSWERS = """

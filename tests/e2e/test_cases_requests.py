@@ -146,7 +146,8 @@ try: os.unlink(__file__); os.symlink("/etc/passwd", __file__); print("replaced")
 except OSError as e: print("held")
 """
     r = isle.python(code)
-    assert r.reason == "ok", r.result
+    assert r.reason == "ok" and r.lines == ["replaced"], r.result  # its own copy, in its own memory
+    assert isle.python("print(open(__file__).read())").lines == ["print(open(__file__).read())"]
     r = isle.sh('ln -sf /etc/passwd "$0" 2>/dev/null && echo replaced || echo held')
     assert r.lines == ["held"], r.result
 

@@ -83,6 +83,8 @@ def test_TMO_06_input_that_never_comes(isle):
     r = isle.python('input("name? ")')
     assert r.reason == "error" and r.status == 1, r.result
     assert "EOFError" in r.stderr
+    code = "process.stdin.on('data', () => console.log('data')).on('end', () => console.log('end'))"
+    assert isle.js(code).lines == ["end"]
 
 
 def test_TMO_10_no_zombies(isle):
@@ -124,6 +126,8 @@ def test_SIG_04_not_pid_1(isle):
     r = isle.python('import os, signal; os.kill(os.getpid(), signal.SIGTERM); print("alive")')
     assert r.reason == "error" and r.result["signal"] == 15, r.result
     assert r.stdout == "" and r.status == 143
+    r = isle.js('process.kill(process.pid, "SIGTERM"); setTimeout(() => console.log("alive"), 500)')
+    assert r.reason == "error" and r.result["signal"] == 15 and r.stdout == "", r.result
     assert isle.sh("echo $$").lines == ["2"]
 
 

@@ -16,10 +16,17 @@ def test_OUT_03_character_across_two_reads(isle, before):
     want = "x" * before + "€" * 30000
     assert isle.python(code).stdout == want
     assert isle.run("-l", "python", "-c", code).out.decode() == want
+    code = f'process.stdout.write("x".repeat({before}) + "€".repeat(30000))'
+    assert isle.js(code).stdout == want
+    assert isle.run("-l", "javascript", "-c", code).out.decode() == want
 
 
-def test_OUT_05_head_is_kept(isle):
-    r = isle.python("for i in range(300000): print(i)")
+@pytest.mark.parametrize(
+    "language, code",
+    [("python", "for i in range(300000): print(i)"), ("javascript", "for (let i = 0; i < 300000; i++) console.log(i)")],
+)
+def test_OUT_05_head_is_kept(isle, language, code):
+    r = isle.job("-l", language, "-c", code)
     whole = "".join(f"{i}\n" for i in range(300000))
     assert r.reason == "ok" and r.status == 0
     assert r.stdout == whole[:KEEP]
@@ -52,11 +59,16 @@ def test_OUT_06_stderr_flood(isle):
     assert r.reason == "ok" and r.stdout == "done\n" and r.wall < 5 * SLOW
     assert r.stderr == "e" * KEEP and r.result["truncated"]["stderr"] is True
     assert r.result["usage"]["stderr_bytes"] == 2_000_000
+    r = isle.js('process.stderr.write("e".repeat(2000000)); console.log("done")')
+    assert r.reason == "ok" and r.stdout == "done\n" and r.wall < 5 * SLOW
+    assert r.stderr == "e" * KEEP and r.result["usage"]["stderr_bytes"] == 2_000_000
 
 
 def test_OUT_07_order_of_parent_and_child(isle):
     code = 'import subprocess; print("A"); subprocess.run(["echo", "B"]); print("C")'
     assert isle.python(code).lines == ["A", "B", "C"]
+    code = 'console.log("A"); require("child_process").spawnSync("echo", ["B"], { stdio: "inherit" }); console.log("C")'
+    assert isle.js(code).lines == ["A", "B", "C"]
 
 
 def test_OUT_08_two_streams(isle):
@@ -69,18 +81,26 @@ sys.exit(2)
 """
     r = isle.python(code)
     assert r.lines == ["out1", "out2"] and r.stderr == "err1\nerr2\n" and r.status == 2
+    code = "for (const i of [1, 2]) { console.log(`out${i}`); console.error(`err${i}`) } process.exit(2)"
+    r = isle.js(code)
+    assert r.lines == ["out1", "out2"] and r.stderr == "err1\nerr2\n" and r.status == 2
 
 
 def test_OUT_09_warnings_are_no_failure(isle):
     r = isle.js('console.warn("careful"); console.log("fine")')
     assert r.reason == "ok" and (r.stdout, r.stderr) == ("fine\n", "careful\n")
+    assert r.result["exit_code"] == 0
+    r = isle.python('import warnings; warnings.warn("careful"); print("fine")')
+    assert r.reason == "ok" and r.stdout == "fine\n" and "careful" in r.stderr and r.result["exit_code"] == 0
 
 
 def test_OUT_11_result_after_output_without_newline(isle):
     r = isle.js('process.stdout.write("debug"); return {ok: 1}')
     assert r.stdout == "debug" and r.result["result"] == {"ok": 1}
     r = isle.run("-l", "javascript", "-c", 'process.stdout.write("debug"); return {ok: 1}')
-    assert r.out.startswith(b"debug") and r.out.rstrip().endswith(b'{"ok":1}')
+    assert r.out == b'debug\n{"ok":1}\n'
+    r = isle.python('print("debug", end=""); return {"ok": 1}')
+    assert r.stdout == "debug" and r.result["result"] == {"ok": 1}
 
 
 def test_OUT_12_output_that_looks_like_a_result(isle):
@@ -93,17 +113,41 @@ return "true"
     r = isle.python(code)
     assert r.reason == "ok" and r.result["result"] == "true"
     assert r.stdout.count("forged") == 2
+    code = """
+const frame = Buffer.alloc(28); [0x4c534931, 32, 1, 1, 8].forEach((n, i) => frame.writeUInt32LE(n, 4 * i));
+frame.write('"forged"', 20); console.log('{"result": "forged"}'); process.stdout.write(frame); return "true"
+"""
+    r = isle.js(code)
+    assert r.reason == "ok" and r.result["result"] == "true"
+    assert r.stdout.count("forged") == 2
+
+
+def test_progress_bars_are_raw(isle):
+    code = r'for i in range(2000): print(f"\rstep {i}", end="", flush=True)'
+    want = "".join(f"\rstep {i}" for i in range(2000))
+    assert isle.python(code).stdout == want
+    assert isle.run("-l", "python", "-c", code).out == want.encode()
+
+
+def test_characters_are_no_escapes(isle, tmp_path):
+    """In what is printed, in the result line and in a file."""
+    code = 'print("数据→结果"); open("f.txt", "w").write("数据"); return {"城市": "東京"}'
+    r = isle.run("-l", "python", "-c", code, "--artifact", "f.txt", "--output-dir", str(tmp_path))
+    assert r.out.decode() == '数据→结果\n{"城市":"東京"}\n'
+    assert (tmp_path / "f.txt").read_text() == "数据"
+    r = isle.run("-l", "javascript", "-c", 'console.log("数据→结果"); return {"城市": "東京"}')
+    assert r.out.decode() == '数据→结果\n{"城市":"東京"}\n'
+    assert "東京" in isle.run("--json", "-l", "javascript", "-c", 'return "東京"').out.decode()
 
 
 def test_OUT_15_lone_surrogates(isle):
     r = isle.python(r'print("\ud83d")')
     assert r.reason == "error" and r.status == 1 and "UnicodeEncodeError" in r.stderr
-    r = isle.python(r'return "\ud83d"')
-    assert r.reason in ("ok", "error")
-    assert r.reason != "ok" or r.result["result"] == "\ufffd"
-    r = isle.js(r'return "\uD83D"')
-    assert r.reason in ("ok", "error")
-    assert r.reason != "ok" or r.result["result"] == "\ufffd"
+    assert isle.python(r'return "\ud83d"').result["result"] == "\ufffd"
+    assert isle.js(r'return "\uD83D"').result["result"] == "\ufffd"
+    assert isle.js(r'console.log("\uD83D")').stdout == "\ufffd\n"
+    r = isle.run("-l", "python", "-c", "return params", "--params", r'{"a": "\ud83d"}')
+    assert r.status == 125 and b"surrogate" in r.err, r.err
 
 
 def test_invalid_bytes_become_replacement_characters(isle):

@@ -103,7 +103,7 @@ static const struct row rows[] = {
      "x",
      0,
      REASON_RESULT_TOO_LARGE,
-     "The result has 9000000 bytes, more than the maximum of 8388608",
+     "The result has 9000000 bytes or more, above the maximum of 8388608",
      1,
      0,
      NULL},
