@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 
 import harness
@@ -85,6 +86,50 @@ def test_F05_nothing_grows(isle):
     for _ in range(count):
         assert isle.command(["true"]).reason == "ok"
     assert time.monotonic() - begin < count * SLOW
+
+
+def beside(isle, file: str, witness: str) -> tuple[list[float], harness.Run]:
+    """What a second job prints while the attack runs in the first, each under its own uid and groups."""
+    seconds = "10" if harness.LONG else "3"
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        attacker = pool.submit(attack, isle, file, *LIMITS[:-1], seconds, within=40)
+        time.sleep(0.7)
+        seen = isle.command(["python3", "-c", witness], "--disk", "100", within=30)
+        r = attacker.result()
+    assert seen.reason == "ok", seen.result
+    return [float(word) for word in seen.stdout.split()], r
+
+
+def test_F06(isle):
+    """The witness writes and syncs 4 KiB on the same disk."""
+    witness = """
+import os, time
+f, took, end = os.open("w", os.O_CREAT | os.O_RDWR), [], time.time() + 1.5
+while time.time() < end:
+    begin = time.time(); os.pwrite(f, b"x" * 4096, 0); os.fsync(f)
+    took.append(time.time() - begin); time.sleep(0.02)
+print(sorted(took)[len(took) // 2])
+"""
+    [median], r = beside(isle, "F06.py", witness)
+    assert r.reason in ("ok", "timeout"), r.result
+    assert median < 0.1 * SLOW, median
+
+
+def test_F14(isle):
+    """Locked additions across two cache lines, which may stop all processors at a time."""
+    witness = """
+import time
+took = []
+for _ in range(12):
+    begin = time.perf_counter()
+    for i in range(500000): pass
+    took.append(time.perf_counter() - begin)
+print(min(took))
+"""
+    alone = float(isle.command(["python3", "-c", witness]).stdout)
+    [meanwhile], r = beside(isle, "F14.c", witness)
+    assert r.reason in ("ok", "timeout") or r.result["signal"] == 7, r.result
+    assert meanwhile < 2 * alone + 0.01, (alone, meanwhile)
 
 
 def test_F07(isle):

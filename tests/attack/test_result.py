@@ -5,6 +5,17 @@ from __future__ import annotations
 import pytest
 from payload import FOLDER, attack
 
+# A whole frame with the value 1, and how to send another.
+FORGED = """
+let seq = 0;
+function send(text) {
+  const frame = Buffer.alloc(20 + text.length);
+  [0x4c534931, 32, 1, ++seq, text.length].forEach((n, i) => frame.writeUInt32LE(n, 4 * i));
+  frame.write(text, 20);
+  require("fs").writeSync(3, frame);
+}
+send("1");
+"""
 LANGUAGE = {"py": "python", "js": "javascript"}
 
 
@@ -34,8 +45,21 @@ def test_C03_with_the_right_number(isle, tmp_path):
     assert r.result["result"] is None and "malformed result" in r.result["error"]
 
 
+def test_C03_javascript(isle):
+    """There the number is known: a value may be forged, which is the job's own, and nothing else."""
+    garbage = "for (const b of ['forged', '\\0'.repeat(65536), 'A'.repeat(3000000)]) require('fs').writeSync(3, b)"
+    r = isle.js(f"{garbage}; return 'real'")
+    assert r.reason == "error" and r.result["result"] is None and "malformed result" in r.result["error"], r.result
+    r = isle.js(FORGED + "process.exitCode = 3")
+    assert r.reason == "error" and r.result["exit_code"] == 3 and r.result["result"] is None, r.result
+    r = isle.js(FORGED + "send('2'); return 'real'")
+    assert r.reason == "error" and r.result["result"] is None and "malformed result" in r.result["error"], r.result
+
+
 def test_C04(isle):
     r = snippet(isle, "C04.snippet.py")
+    assert r.reason == "error" and r.result["signal"] == 9 and r.result["result"] is None
+    r = isle.js(FORGED + "process.kill(process.pid, 'SIGKILL')")
     assert r.reason == "error" and r.result["signal"] == 9 and r.result["result"] is None
 
 
@@ -45,19 +69,34 @@ def test_C05(isle):
 
     assert value(0).result["result"] == "[" * 200000 + "]" * 200000
     assert value(1).result["result"] == {"a": {"b": None, "c": None}}
-    r = value(2)
-    assert r.reason in ("ok", "error"), r.reason
-    if r.reason == "ok":
-        assert b"1" + b"0" * 5000 in r.out
-    r = value(3)
-    assert r.reason == "error" or r.result["result"] == "\ufffd"
+    assert value(2).result["result"] == 10**5000
+    assert value(3).result["result"] == "\ufffd"
     assert value(4).result["result"] == {"__proto__": {"isAdmin": True}, "constructor": 1}
     assert value(5).result["result"] == "\u2028</script><script>alert(1)</script>"
 
 
+def test_C05_javascript(isle):
+    code = """
+return ["[".repeat(200000) + "]".repeat(200000), {a: {b: Infinity, c: NaN}}, 10n ** 5000n, "\\ud800",
+        JSON.parse('{"__proto__":{"isAdmin":true},"constructor":1}'), "\\u2028</script><script>alert(1)</script>"]
+"""
+    assert isle.js(code).result["result"] == [
+        "[" * 200000 + "]" * 200000,
+        {"a": {"b": None, "c": None}},
+        10**5000,
+        "\ufffd",
+        {"__proto__": {"isAdmin": True}, "constructor": 1},
+        "\u2028</script><script>alert(1)</script>",
+    ]
+
+
 def test_C06(isle):
-    r = snippet(isle, "C06.snippet.py")
-    assert r.reason == "error" and r.result["result"] is None, r.result
+    for r in (
+        snippet(isle, "C06.snippet.py"),
+        isle.js("let v = []; for (let i = 0; i < 100000; i++) v = [v]; return v"),
+    ):
+        assert r.reason == "error" and r.status == 1 and r.result["result"] is None, r.result
+        assert "64 levels" in r.result["error"], r.result
 
 
 def test_C07(isle):
@@ -68,6 +107,8 @@ def test_C07(isle):
 
 def test_C07_within_the_jobs_memory(isle):
     r = snippet(isle, "C07.snippet.py", "--memory", "2048", within=60)
+    assert r.reason == "result_too_large", r.result
+    r = isle.js('return "x".repeat(300 << 20)', "--memory", "2048", within=60)
     assert r.reason == "result_too_large", r.result
 
 
@@ -112,6 +153,8 @@ def test_C12(isle):
     for run in (isle.python, isle.js):
         r = run("return params", "--params", text)
         assert r.result["result"] == want, r.result
+    r = isle.run("-l", "javascript", "-c", "return params", "--params", '{"d":"\\ud83d"}')
+    assert r.status == 125 and b"surrogate" in r.err, r.err
 
 
 def test_C16(isle):
@@ -127,8 +170,8 @@ def test_C17(isle):
 
 def test_C18(isle):
     r = snippet(isle, "C18.snippet.js")
-    assert r.result["result"] is None
-    assert r.reason == "ok" or (r.reason == "error" and "late" in r.result["error"] + r.stderr)
+    assert r.result["result"] is None and r.reason == "error" and r.status == 1, r.result
+    assert r.result["exit_code"] == 1 and "Error: late" in r.stderr, r.result
 
 
 def test_C19(isle):

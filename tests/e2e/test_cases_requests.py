@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import filecmp
 import json
+import os
 
 import harness
 import pytest
@@ -85,6 +87,25 @@ def test_ART_05_special_files(isle, tmp_path):
     assert r.reason == "artifact" and "out/p" in r.result["error"], r.result
     r = isle.sh(code, "--artifact", "out/ok", "--output-dir", str(tmp_path))
     assert r.reason == "ok" and [p.name for p in tmp_path.rglob("*") if p.is_file()] == ["ok"]
+
+
+@pytest.mark.parametrize("disk", ["128", "1024"])  # in memory; in a folder
+def test_big_files_both_ways(isle, tmp_path, disk):
+    """What passes through the service is no longer in it: it takes as much memory for 100 MB as for none."""
+    big = tmp_path / "big"
+    block = os.urandom(1 << 20)
+    with big.open("wb") as f:
+        for i in range(100):
+            f.write(i.to_bytes(4, "little") + block[4:])
+    options = ("--disk", disk, "--output-dir", str(tmp_path / "out"))
+    env = {"SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB": "100", "SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB": "100"}
+    env["SANDBOX_TMPFS_WORKSPACE_MB"] = "128"
+    p = isle.start("run", *options, "--file", str(big), "--artifact", "copy", "--", "mv", "big", "copy", env=env)
+    _, status, usage = os.wait4(p.pid, 0)
+    assert status == 0, p.stderr.read()
+    # KiB, of the largest process, which is this one before it became isle
+    assert usage.ru_maxrss < 90 << 10 or harness.SLOW > 1, usage
+    assert filecmp.cmp(big, tmp_path / "out/copy", shallow=False)
 
 
 def test_FS_08_names_that_are_not_utf8(isle):
