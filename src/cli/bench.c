@@ -256,7 +256,7 @@ static int run_many(struct bench *b, int kind, int program, int count, double *s
 {
     int in_flight = b->report.in_flight, most = 4 * in_flight > 64 ? 4 * in_flight : 64;
     for (int left = count, n; left > 0; left -= n) {
-        uint64_t ns;
+        uint64_t ns = 0;
         n = left < most ? left : most;
         struct bench_order o = {(uint32_t)kind, (uint32_t)program, (uint32_t)n,
                                 (uint32_t)in_flight};

@@ -13,7 +13,7 @@ import pytest
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
 
-SMALL = ("--rounds", "3", "--jobs", "8", "--in-flight", "3")
+SMALL = ("--rounds", "3", "--jobs", "4", "--in-flight", "2")
 
 
 def bench(isle: harness.Isle, *args: str, **env: str) -> subprocess.CompletedProcess:
@@ -30,7 +30,7 @@ def test_every_row_as_json(isle):
     r = bench(isle, *SMALL, "--detail", "--json")
     assert r.returncode == 0 and r.stderr == b"", r
     report = harness.strict_json(r.stdout)
-    assert (report["rounds"], report["jobs"], report["in_flight"]) == (3, 8, 3)
+    assert (report["rounds"], report["jobs"], report["in_flight"]) == (3, 4, 2)
     rows = {(row["kind"], row["program"]): row for row in report["rows"]}
     kinds = {"bare", "isle", "run"} | ({"bwrap"} if report["bwrap"] else set())
     assert (report["bwrap"] is None) != (report["bwrap_missing"] is None)
