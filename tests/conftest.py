@@ -50,7 +50,7 @@ def isle(alone) -> harness.Isle:
         pytest.fail(f"{harness.ISLE} is not built (set ISLE)")
     if not harness.RUNTIME_ROOT.is_dir():
         pytest.fail(f"{harness.RUNTIME_ROOT} is missing (set SANDBOX_RUNTIME_ROOT)")
-    with variants.account(harness.ISLE), harness.data_folder() as data:
+    with variants.account(harness.ISLE), variants.container(), harness.data_folder() as data:
         yield harness.Isle(data, dict(harness.Canary.ENV))
 
 

@@ -349,6 +349,7 @@ KINDS = (
     Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=10),
     Kind("bwrap-user", part_variant, "the same, as that user", stage=11),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=9),
+    Kind("native-container", part_variant, "root of a container", stage=20),
 )
 
 

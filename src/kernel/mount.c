@@ -58,13 +58,21 @@ int mount_tmpfs_new(uint64_t size_bytes, uint64_t inodes, uint32_t mode, uint32_
                               MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSYMFOLLOW));
 }
 
+// Where pivot_root(2) is refused (a container's system call filter): the new root is put on top of
+// the old one, which then stays below it. Nothing leads there by path; who may unmount or chroot
+// could get there, and no job may.
+static int cover_root(void)
+{
+    return mount(".", "/", NULL, MS_MOVE, NULL) || chroot(".") || chdir("/") ? -errno : 0;
+}
+
 int mount_pivot(void)
 {
     // Both names are the same folder: the old root is then stacked below the new one, without a
     // place for it inside (pivot_root(2), "pivot_root(".", ".")").
     int e = sys_pivot_root(".", ".");
     if (e) {
-        return e;
+        return e == -EPERM || e == -ENOSYS ? cover_root() : e;
     }
     return umount2(".", MNT_DETACH) || chdir("/") ? -errno : 0;
 }

@@ -15,6 +15,7 @@
 #include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -115,21 +116,18 @@ static int clone_tree(struct start *s, const char *what, const char *path, uint6
     return e ? start_fail(s, e, "%s %s", what, path) : fd_take(&fd);
 }
 
-// The most likely thing to be missing on a new machine.
-static int clone_runtime(struct start *s)
-{
-    const char *path = s->config->runtime_root;
-    if (access(path, F_OK)) {
-        return start_fail(
-            s, -errno, "runtime root %s (./bootstrap makes it, or set SANDBOX_RUNTIME_ROOT)", path);
-    }
-    return clone_tree(s, "runtime root", path, MOUNT_ATTR_RDONLY, AT_RECURSIVE);
-}
-
 static int mount_proc(struct start *s, const char *to, const char *options)
 {
     const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    return mount("proc", to, "proc", flags, options) ? start_fail(s, -errno, "proc (%s)", to) : 0;
+    if (!mount("proc", to, "proc", flags, options)) {
+        return 0;
+    }
+    return start_fail(s, -errno,
+                      errno == EPERM
+                          ? "proc (%s): what is masked in /proc here may not be seen anew "
+                            "(container: --security-opt systempaths=unconfined)"
+                          : "proc (%s)",
+                      to);
 }
 
 static int attach(struct start *s, int mount, const char *to)
@@ -139,44 +137,60 @@ static int attach(struct start *s, int mount, const char *to)
 }
 
 // Some other folder is refused by its name here, not by a mount inside that fails later.
-static int check_runtime(struct start *s, int runtime)
+static int check_runtime(struct start *s)
 {
-    const char *const part = "usr/lib/isle"; // where jobs see the wrappers
+    const char *root = s->config->runtime_root;
+    char path[PATH_MAX];
     struct stat st;
-    int e = fstatat(runtime, part, &st, AT_SYMLINK_NOFOLLOW) ? -errno : 0;
+    if (access(root, F_OK)) { // the most likely thing to be missing on a new machine
+        return start_fail(
+            s, -errno, "runtime root %s (./bootstrap makes it, or set SANDBOX_RUNTIME_ROOT)", root);
+    }
+    snprintf(path, sizeof path, "%s/usr/lib/isle", root); // where jobs see the wrappers
+    int e = lstat(path, &st) ? -errno : 0;
     e = e || S_ISDIR(st.st_mode) ? e : -ENOTDIR;
-    return e ? start_fail(s, e, "runtime root %s is not one (./bootstrap makes it): %s",
-                          s->config->runtime_root, part)
+    return e ? start_fail(s, e,
+                          "runtime root %s is not one (./bootstrap makes it; in an image: mkdir "
+                          "/usr/lib/isle): usr/lib/isle",
+                          root)
              : 0;
 }
 
-// The layout is that of plan/seat.h, and `sproc`: the service's own proc. The working folder it
-// lies in survives the new namespace and the re-exec, so no path of the host need be walked inside.
-int child_mounts(struct start *s)
+// A folder of the host that the instance needs. Opened by path before the folders here cover some.
+struct tree {
+    const char *what, *path, *to; // path NULL: this instance has none
+    uint64_t set;
+    unsigned flags;
+};
+
+static int clone_trees(struct start *s, const struct tree *trees, size_t n, int *ret)
 {
-    static const char *const dirs[] = {"proc", "sproc", "ws", "rt", "guest", "dev", "new"};
-    char ws[PATH_MAX];
+    int e = 0;
+    for (size_t i = 0; i < n && !e; i++) {
+        const struct tree *t = &trees[i];
+        ret[i] = t->path ? clone_tree(s, t->what, t->path, t->set, t->flags) : -1;
+        e = t->path && ret[i] < 0 ? ret[i] : 0;
+    }
+    return e;
+}
+
+static int attach_trees(struct start *s, const struct tree *trees, size_t n, const int *fds)
+{
+    int e = 0;
+    for (size_t i = 0; i < n && !e; i++) {
+        if (fds[i] >= 0) { // that there is a folder says that there is such a thing
+            e = mkdir(trees[i].to, 0755) ? start_fail(s, -errno, "folder %s", trees[i].to) : 0;
+            e = e ? e : attach(s, fds[i], trees[i].to);
+        }
+    }
+    return e;
+}
+
+// What nothing is opened for by path any more.
+static int make_place(struct start *s)
+{
+    static const char *const dirs[] = {"proc", "sproc", "rt", "dev", "new"};
     const char *place = s->config->run_dir; // any folder will do: nobody else sees what is on it
-    // an account's child was born in one
-    if ((s->record.user == START_ROOT && unshare(CLONE_NEWNS)) || mount_make_private()) {
-        return start_fail(s, -errno, "mount namespace");
-    }
-    snprintf(ws, sizeof ws, "%s/%u", s->config->data_dir, s->instance);
-    AUTO_CLOSE int runtime = clone_runtime(s);
-    AUTO_CLOSE int guest =
-        runtime < 0 ? -1
-                    : clone_tree(s, "guest folder", s->config->guest_dir, MOUNT_ATTR_RDONLY, 0);
-    AUTO_CLOSE int work = guest < 0 ? -1 : clone_tree(s, "workspace root", ws, 0, 0);
-    const char *sets = s->config->cache_dir;
-    AUTO_CLOSE int cache =
-        work < 0 || !sets ? -1 : clone_tree(s, "package cache", sets, MOUNT_ATTR_RDONLY, 0);
-    if (work < 0 || (sets && cache < 0)) {
-        return -ENOENT; // the text is there
-    }
-    int e = check_runtime(s, runtime);
-    if (e) {
-        return e;
-    }
     if (mount("tmpfs", place, "tmpfs", MS_NOSUID, "size=64k,nr_inodes=32,mode=755") ||
         chdir(place)) {
         return start_fail(s, -errno, "tmpfs on %s", place);
@@ -186,17 +200,55 @@ int child_mounts(struct start *s)
             return start_fail(s, -errno, "folder %s", dirs[i]);
         }
     }
+    return 0;
+}
+
+// To be freed; NULL without memory.
+static char *path_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static char *path_of(const char *format, ...)
+{
+    char *path = NULL;
+    va_list args;
+    va_start(args, format);
+    int n = vasprintf(&path, format, args);
+    va_end(args);
+    return n < 0 ? NULL : path;
+}
+
+// The layout is that of plan/seat.h, and `sproc`: the service's own proc. The working folder it
+// lies in survives the new namespace and the re-exec, so no path of the host need be walked inside.
+int child_mounts(struct start *s)
+{
+    enum { N_TREES = 5 };
+    const struct start_config *c = s->config;
+    AUTO_FREE char *ws = path_of("%s/%u", c->data_dir, s->instance);
+    AUTO_FREE char *usr = path_of("%s/usr", c->runtime_root);
+    AUTO_FREE char *etc = path_of("%s/etc", c->runtime_root);
+    int fds[N_TREES] = {-1, -1, -1, -1, -1};
+    // of the runtime root only two folders: it may be a container's own, with much else in it
+    const struct tree trees[N_TREES] = {
+        {"runtime root", usr, "rt/usr", MOUNT_ATTR_RDONLY, AT_RECURSIVE},
+        {"runtime root", etc, "rt/etc", MOUNT_ATTR_RDONLY, AT_RECURSIVE},
+        {"guest folder", c->guest_dir, "guest", MOUNT_ATTR_RDONLY, 0},
+        {"workspace root", ws, "ws", 0, 0},
+        {"package cache", c->cache_dir, "cache", MOUNT_ATTR_RDONLY, 0},
+    };
+    // an account's child was born in one
+    if ((s->record.user == START_ROOT && unshare(CLONE_NEWNS)) || mount_make_private()) {
+        return start_fail(s, -errno, "mount namespace");
+    }
+    int e = ws && usr && etc ? check_runtime(s) : start_fail(s, -ENOMEM, "paths");
+    e = e ? e : clone_trees(s, trees, N_TREES, fds);
+    e = e ? e : make_place(s);
     // A user namespace may mount a proc only where a fully visible one is: a container's is not.
-    e = mount_proc(s, "proc", NULL);
+    e = e ? e : mount_proc(s, "proc", NULL);
     // With the full one, a service with CAP_DAC_OVERRIDE could write the launcher's oom_score_adj.
     e = e ? e : mount_proc(s, "sproc", "hidepid=2");
-    e = e ? e : attach(s, runtime, "rt");
-    e = e ? e : attach(s, guest, "guest");
-    if (!e && cache >= 0) { // its folder says that there is one
-        e = mkdir("cache", 0755) ? start_fail(s, -errno, "folder cache")
-                                 : attach(s, cache, "cache");
+    e = e ? e : attach_trees(s, trees, N_TREES, fds);
+    for (size_t i = 0; i < N_TREES; i++) {
+        fd_close(fds[i]);
     }
-    return e ? e : attach(s, work, "ws");
+    return e;
 }
 
 // The host's /dev/null and the like, over a file: where there is no CAP_MKNOD. 0 or -1 with errno.

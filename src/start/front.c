@@ -10,9 +10,11 @@
 #include "start/internal.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -41,6 +43,29 @@ int front_check(struct start *s)
     }
     // a launcher whose service is gone is ours to wait for: pid 1 of a container may reap nobody
     return prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) ? start_fail(s, -errno, "subreaper") : 0;
+}
+
+int front_find_groups(struct start *s)
+{
+    struct groups *g = &s->host.groups;
+    if (s->record.user != START_ROOT) {
+        groups_detect_own(g->root, g);
+        return 0;
+    }
+    groups_detect(g->root, g);
+    // a container's are mounted read-only: made writable where nobody else sees it
+    if (groups_lacking(g) && groups_any_read_only(g->root)) {
+        if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) {
+            return start_fail(s, -errno, "mount namespace");
+        }
+        AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC); // of the new one
+        if (root < 0 || dup3(root, g->root, O_CLOEXEC) < 0) {
+            return start_fail(s, -errno, "mount namespace");
+        }
+        groups_make_writable(g->root); // what stays read-only is not of use
+        groups_detect(g->root, g);
+    }
+    return 0;
 }
 
 int front_groups(struct start *s)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 // The controllers of seat.h. `leaf`: a control file that a folder of it must have in v1.
@@ -24,41 +25,50 @@ static const struct {
 
 // One line of proc_pid_mountinfo(5): "36 35 98:0 /root /mount/point rw,noatime master:1 - type
 // source rw,options".
-static void detect_line(char *line, struct groups *g)
+struct mount_line {
+    char from[1024], point[1024], options[256], type[32], super[512];
+};
+
+static bool parse_line(char *line, struct mount_line *ret)
 {
     char *tail = strstr(line, " - ");
     if (!tail) {
-        return;
+        return false;
     }
     *tail = '\0';
-    char from[1024], point[1024], options[256], type[32], super[512];
-    if (sscanf(line, "%*s %*s %*s %1023s %1023s %255s", from, point, options) != 3 ||
-        sscanf(tail + 3, "%31s %*s %511s", type, super) != 2 ||
-        !groups_has_word(options, "rw", ',') || !groups_has_word(super, "rw", ',')) {
+    return sscanf(line, "%*s %*s %*s %1023s %1023s %255s", ret->from, ret->point, ret->options) ==
+               3 &&
+           sscanf(tail + 3, "%31s %*s %511s", ret->type, ret->super) == 2 &&
+           groups_has_word(ret->super, "rw", ',');
+}
+
+static void detect_line(const struct mount_line *m, struct groups *g)
+{
+    if (!groups_has_word(m->options, "rw", ',')) {
         return;
     }
-    if (!strcmp(type, "cgroup2") && !g->path[GROUPS_V2][0]) {
-        groups_copy_path(g->path[GROUPS_V2], point);
-        groups_copy_path(g->from[GROUPS_V2], from);
+    if (!strcmp(m->type, "cgroup2") && !g->path[GROUPS_V2][0]) {
+        groups_copy_path(g->path[GROUPS_V2], m->point);
+        groups_copy_path(g->from[GROUPS_V2], m->from);
     }
-    for (int i = 0; !strcmp(type, "cgroup") && i < SEAT_N_V1; i++) {
-        if (groups_has_word(super, controllers[i].name, ',') && !g->path[i][0]) {
-            groups_copy_path(g->path[i], point);
-            groups_copy_path(g->from[i], from);
+    for (int i = 0; !strcmp(m->type, "cgroup") && i < SEAT_N_V1; i++) {
+        if (groups_has_word(m->super, controllers[i].name, ',') && !g->path[i][0]) {
+            groups_copy_path(g->path[i], m->point);
+            groups_copy_path(g->from[i], m->from);
         }
     }
 }
 
-void groups_detect(int root, struct groups *ret)
+static void each_line(int root, void (*what)(void *ctx, const struct mount_line *m), void *ctx)
 {
-    *ret = (struct groups){.root = root};
     int fd = openat(root, "proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     AUTO_FREE char *line = NULL;
     size_t size = 0;
+    struct mount_line m;
     while (f && getline(&line, &size, f) >= 0) {
-        if (strstr(line, " - cgroup")) {
-            detect_line(line, ret);
+        if (strstr(line, " - cgroup") && parse_line(line, &m)) {
+            what(ctx, &m);
         }
     }
     if (f) {
@@ -67,6 +77,44 @@ void groups_detect(int root, struct groups *ret)
         fd_close(fd);
     }
 }
+
+static void detect(void *ctx, const struct mount_line *m) { detect_line(m, ctx); }
+
+void groups_detect(int root, struct groups *ret)
+{
+    *ret = (struct groups){.root = root};
+    each_line(root, detect, ret);
+}
+
+static void note_read_only(void *ctx, const struct mount_line *m)
+{
+    *(bool *)ctx |= groups_has_word(m->options, "ro", ',');
+}
+
+bool groups_any_read_only(int root)
+{
+    bool any = false;
+    each_line(root, note_read_only, &any);
+    return any;
+}
+
+static void make_writable(void *ctx, const struct mount_line *m)
+{
+    static const struct {
+        const char *word;
+        unsigned long flag;
+    } kept[] = {{"nosuid", MS_NOSUID}, {"nodev", MS_NODEV}, {"noexec", MS_NOEXEC}};
+    unsigned long flags = MS_REMOUNT | MS_BIND | MS_RELATIME;
+    (void)ctx;
+    for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
+        flags |= groups_has_word(m->options, kept[i].word, ',') ? kept[i].flag : 0;
+    }
+    if (groups_has_word(m->options, "ro", ',')) {
+        mount(NULL, m->point, NULL, flags, NULL); // refused in a user namespace of the container's
+    }
+}
+
+void groups_make_writable(int root) { each_line(root, make_writable, NULL); }
 
 uint32_t groups_lacking(const struct groups *g)
 {

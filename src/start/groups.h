@@ -43,6 +43,11 @@ struct groups_made {
 // Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
 void groups_detect(int root, struct groups *ret);
 
+// Hierarchies that are mounted read-only, although they could be written: a container's. Asked for,
+// and made writable in this mount namespace as far as the kernel lets us.
+bool groups_any_read_only(int root);
+void groups_make_writable(int root);
+
 // The same for an account: of each hierarchy the group the caller is in (proc/self/cgroup), when it
 // may make groups there. v2 passes controllers on only from a folder without processes: the
 // caller's own group when it is alone in it, else the one above.

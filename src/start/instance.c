@@ -361,9 +361,6 @@ static int claim_number(struct start *s)
 int instance_claim(struct start *s)
 {
     struct lock_text text;
-    void (*detect)(int, struct groups *) =
-        s->record.user == START_ROOT ? groups_detect : groups_detect_own;
-    detect(s->host.groups.root, &s->host.groups);
     int e = open_run_dir(s);
     if (!e) {
         e = open_data_dir(s, text.data_dir);

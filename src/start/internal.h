@@ -108,6 +108,7 @@ int instance_release(const struct start_host *h, int run_dir, uint32_t instance,
 
 // front.c
 int front_check(struct start *s);
+int front_find_groups(struct start *s);
 int front_groups(struct start *s);
 int front_programs(struct start *s);
 int front_clone(struct start *s);

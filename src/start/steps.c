@@ -15,6 +15,8 @@ const struct start_step start_steps[] = {
     {"rights", START_FRONT, START_FOR_ALL, front_check,
      "As whom this start runs decides about all that follows; what cannot work is said before "
      "anything is made."},
+    {"hierarchies", START_FRONT, START_FOR_ALL, front_find_groups,
+     "Which control groups are of use must be known before leftovers are looked for in them."},
     {"instance", START_FRONT, START_FOR_ALL, instance_claim,
      "One locked number gives uid range, group and folder; what a dead owner left goes before any "
      "of it is used again."},

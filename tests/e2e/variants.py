@@ -99,6 +99,7 @@ TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-10 LU  TMO-14 LU
 
 # Single tests that run only once although their id runs again, with the reason.
 SINGLE = {
+    "test_NET_05_unix_sockets_with_the_hosts_network": "runs isle in a network namespace made for it, as host root",
     "test_A13_installed_filters": "reads the filters of processes that only host root may trace",
 }
 
@@ -180,6 +181,7 @@ class Session:
     """What this session has made for its variant."""
 
     account: ClassVar[Account | None] = None
+    container: ClassVar[tuple[str, ...]] = ()  # words before isle's
 
 
 def v1_mounts() -> list[pathlib.Path]:
@@ -206,7 +208,7 @@ def copy_program(isle: pathlib.Path, to: pathlib.Path) -> pathlib.Path:
 
 def add_account(name: str, subordinate: bool) -> None:
     """By useradd(8), which finds free ids and writes /etc/subuid and /etc/subgid."""
-    keys = {"UID_MIN": 60100, "UID_MAX": 64000}
+    keys = {"UID_MIN": 70100, "UID_MAX": 79000}
     for kind in ("UID", "GID"):  # far from what other accounts and host root's instances use
         keys[f"SUB_{kind}_MIN"], keys[f"SUB_{kind}_MAX"] = 400000000, 500000000
         keys[f"SUB_{kind}_COUNT"] = 65536 if subordinate else 0
@@ -269,7 +271,26 @@ def give(path: pathlib.Path) -> None:
 
 def prefix() -> tuple[str, ...]:
     """Words that start isle in the variant's container."""
-    return ()
+    return Session.container
+
+
+@contextlib.contextmanager
+def container(variant: Variant = NOW) -> Iterator[None]:
+    """The program that makes a container around a command, where the variant wants one."""
+    if not variant.container:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="isle-container-", dir="/var/tmp") as made:
+        program = build_container(pathlib.Path(made))
+        Session.container = (str(program),)
+        yield
+        Session.container = ()
+
+
+def build_container(to: pathlib.Path) -> pathlib.Path:
+    source = ROOT / "tests/attack/programs/container.c"
+    subprocess.run(["gcc", "-O1", "-static", "-w", "-o", to / "container", source], check=True, timeout=120)
+    return to / "container"
 
 
 @contextlib.contextmanager
