@@ -26,9 +26,12 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOOR = 90.0
 
+# The launcher with Bubblewrap has tests of its own; what runs inside it (inside.c) has no counters: /run is not there.
+BWRAP = ("src/launcher/bwrap.c", "src/launcher/bwrap_child.c", "src/launcher/inside.c")
 # What the table shows: name, files, whether FLOOR holds for it.
 GROUPS = (
-    ("launcher", ("src/launcher/*.c",), True),
+    ("launcher", ("src/launcher/*.c", *(f"!{name}" for name in BWRAP)), True),
+    ("bwrap", BWRAP, False),
     ("plan", ("src/plan/*.c",), True),
     ("frames", ("src/codec/frame.c",), True),
     ("codec", ("src/codec/*.c",), False),
@@ -40,8 +43,8 @@ GROUPS = (
     ("base", ("src/base/*",), False),
     ("all", ("src/*",), False),
 )
-COMPLETE = ("src/launcher/*.c",)
-NOT_COUNTED = ("src/launcher/inject.c",)  # part of the tests
+COMPLETE = ("src/launcher/*.c", *(f"!{name}" for name in BWRAP))
+NOT_COUNTED = ("src/launcher/inject.c", "src/launcher/inject_request.c")  # part of the tests
 MARK = "unreached:"
 
 
@@ -53,6 +56,11 @@ class Line:
 
 
 Source = dict[int, Line]
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """One of the patterns, and none of those with a "!" before them."""
+    return any(fnmatch.fnmatch(name, p) for p in patterns) and f"!{name}" not in patterns
 
 
 def folder_of(build: pathlib.Path) -> pathlib.Path:
@@ -160,7 +168,7 @@ def table(sources: dict[str, Source]) -> tuple[list[str], int]:
     low = 0
     rows = [f"{'':<10} {'lines':>6} {'run':>6} {'':>8} {'branches':>9}"]
     for title, patterns, has_floor in GROUPS:
-        names = [n for n in sources if any(fnmatch.fnmatch(n, p) for p in patterns)]
+        names = [n for n in sources if matches(n, patterns)]
         lines = [line for n in names for line in sources[n].values()]
         ways = [count for line in lines for count in line.branches]
         run, taken = sum(line.count > 0 for line in lines), sum(count > 0 for count in ways)
@@ -181,7 +189,7 @@ def report(build: pathlib.Path) -> int:
     missing = {name: incomplete(name, sources[name]) for name in sorted(sources)}
     with (folder / "uncovered.txt").open("w") as out:
         out.writelines(f"{name}:{number}: {what}\n" for name in missing for number, what in missing[name])
-    complete = [name for name in missing if any(fnmatch.fnmatch(name, p) for p in COMPLETE)]
+    complete = [name for name in missing if matches(name, COMPLETE)]
     for name in complete:
         for number, what in missing[name]:
             print(f"{name}:{number}: {what}")

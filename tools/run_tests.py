@@ -232,7 +232,7 @@ def part_sanitized(part: Part) -> Count:
 # One build for both: calls fail on purpose, and lines are counted.
 COUNTED = BUILD / "counted"
 # Of the tests of the real programs those that go into many corners, for their time.
-COUNTED_TESTS = ("e2e/test_start", "e2e/test_run_host", "e2e/test_run_result", "attack/test_policy")
+COUNTED_TESTS = ("e2e/test_start", "e2e/test_network", "e2e/test_run_host", "e2e/test_run_result", "attack/test_policy")
 
 
 def part_inject(part: Part) -> Count:
@@ -254,7 +254,8 @@ def part_coverage(part: Part) -> Count:
     try:
         count.add(part.meson(COUNTED, "-t", "4"))
         tests = (f"tests/{name}.py" for name in COUNTED_TESTS)
-        count.add(part.pytest(*tests, env={"ISLE": str(COUNTED / "src/app/isle"), "ISLE_TEST_SLOW": "2"}))
+        env = {"ISLE": str(COUNTED / "src/app/isle"), "ISLE_TEST_SLOW": "2"}
+        count.add(part.pytest(*tests, env=env))
         count.add(part.check(*tool, "report"))
     finally:
         part.run(*tool, "off")

@@ -56,7 +56,8 @@ static int replace_file(const char *path, const char *text)
     e = e ? e
           : mount_bind(AT_FDCWD, made, path,
                        MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0);
-    return unlink(made) && !e ? -errno : e;
+    int gone = unlink(made) ? -errno : 0;
+    return e ? e : gone;
 }
 
 int step_identity_files(struct launch *c)
@@ -259,7 +260,7 @@ static int exec_by_path(struct launch *c)
         const char *end = strchrnul(dir, ':');
         int n = snprintf(file, sizeof file, "%.*s%s%s", (int)(end - dir), dir, end > dir ? "/" : "",
                          name);
-        if (n > 0 && (size_t)n < sizeof file) {
+        if ((size_t)n < sizeof file) {
             execve(file, c->argv, c->env);
             if (errno != ENOENT && errno != ENOTDIR && error == -ENOENT) {
                 error = -errno;

@@ -136,7 +136,10 @@ static bool probe(const struct launcher *l, uint32_t rung)
         rung_answer(l, pair[0], from, probe_uid(l));
     }
     close(pair[0]);
-    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+    if (pid > 0) {
+        waitpid(pid, &status, 0);
+    }
+    return status == 0;
 }
 
 uint32_t rung_find(struct launcher *l)

@@ -80,6 +80,7 @@ static int make_text(const char *path, const char *format, const char *hostname)
 {
     char text[512];
     size_t len = 0;
+    // unreached: no text here is that long
     for (const char *p = format; *p && len < sizeof text - SEAT_HOSTNAME_MAX; p++) {
         if (*p == '%') { // "%s"
             len += (size_t)snprintf(text + len, sizeof text - len, "%s", hostname);

@@ -163,6 +163,17 @@ static const struct sweep sweeps[] = {
      .number = SYS_seccomp,
      .refuse = 6,
      .least = 2},
+    {.title = "launcher, without files",
+     .who = INJECT_START,
+     .error = ENOENT,
+     .only = "open",
+     .least = 10},
+    {.title = "launcher, without mounts",
+     .who = INJECT_START,
+     .error = ENOENT,
+     .only = "syscall",
+     .number = SYS_open_tree,
+     .least = 3},
     {.title = "launcher's first words", .who = INJECT_SERVICE, .error = ENOMEM, .least = 1},
 };
 
