@@ -31,7 +31,12 @@ struct variant {
 
 static const struct variant variants[] = {
     {.title = "cold launch", .who = INJECT_LAUNCH, .error = ENOMEM, .least = 300},
-    {.title = "parked launch", .who = INJECT_LAUNCH, .error = ENOMEM, .parked = true, .least = 300},
+    {.title = "parked launch",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .parked = true,
+     .steps = ~(STEP(shim_capabilities) | STEP(capabilities)), // one call per capability
+     .least = 150},
     {.title = "launcher beside a cold launch", .who = INJECT_LOOP, .error = ENOMEM, .least = 20},
     {.title = "launcher beside a parked launch",
      .who = INJECT_LOOP,

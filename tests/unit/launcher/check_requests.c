@@ -240,6 +240,45 @@ static void programs(struct client *c)
     check("no program at all: the first reason", clean_exit(&r, e, 126), say(&r, e));
 }
 
+// Descriptor 3, where a job has one.
+static void frames(struct client *c)
+{
+    const char *const job[] = {"/bin/sh", "-c", "cat <&3", NULL};
+    struct try t = try_of(job);
+    struct plan_record r;
+    AUTO_CLOSE int in = memfd_create("in", MFD_CLOEXEC);
+    bool made = !fd_write_all(in, "three", 5) && !lseek(in, 0, SEEK_SET);
+    t.fd[PLAN_FD_FRAMES] = in;
+    int e = run_try(c, &t, 5000, &r);
+    check("a job has descriptor 3", made && clean_exit(&r, e, 0) && !strcmp(output, "three"),
+          say(&r, e));
+    t = try_of(job);
+    e = run_try(c, &t, 5000, &r);
+    check("and another has none", !e && !r.error && r.status, say(&r, e));
+}
+
+// A host without control groups, or with few: the main process can be signalled, the budget of CPU
+// time holds where it is counted.
+void check_bare(struct client *c)
+{
+    const char *const sleeper[] = {"/bin/sleep", "20", NULL};
+    const char *const burn[] = {"/bin/sh", "-c", "while :; do :; done", NULL};
+    struct try t = try_of(sleeper);
+    struct plan_record r, x;
+    uint32_t tag = client_start(c, 0, &t);
+    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    int g = client_signal(c, x.id, SIGTERM);
+    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    check("SIGNAL reaches the main process on any host", !e && !g && r.status == SIGTERM,
+          say(&r, e));
+    t = try_of(burn);
+    t.limits.cpu_ns = 100 * NS_PER_MS;
+    e = client_run(c, 0, &t, 600, &r);
+    bool counted = !(c->seat.downgrades & PLAN_NO_CPU_TIME);
+    check("a budget of CPU time, where it is counted",
+          !e && r.flags == (counted ? PLAN_HIT_CPU : PLAN_KILLED), say(&r, e));
+}
+
 // More processes than one batch of signals, that come and go while they are counted.
 static void storm(struct client *c)
 {
@@ -271,6 +310,7 @@ void check_requests(struct client *c)
     wrong_moments(c);
     full_stock(c);
     programs(c);
+    frames(c);
     storm(c);
 }
 

@@ -28,6 +28,7 @@ void check_border(struct client *c);
 void check_parked(struct client *c);
 void check_stock(struct client *c);
 void check_requests(struct client *c);
+void check_bare(struct client *c);
 void check_full(struct client *c);
 // rogue_shim.c's letter.
 void check_rogue(struct client *c, const char *mode);
@@ -37,6 +38,7 @@ void check_speed(struct client *c);
 void check_inject_open(void);
 void check_inject(struct client *c);
 void check_inject_rung(struct client *c);
+void check_inject_ahead(struct client *c);
 void check_inject_loop(struct client *c);
 void check_inject_end(struct client *c, const char *how);
 #endif

@@ -7,6 +7,7 @@
 #include "checks.h"
 #include "kernel/seccomp.h"
 #include "launcher/inject.h"
+#include "launcher/launcher.h"
 #include "plan/steps.h"
 
 #include <errno.h>
@@ -103,10 +104,12 @@ static const struct {
     {"speed", check_speed},
     {"requests", check_requests},
     {"full", check_full},
+    {"bare", check_bare},
 #ifdef ISLE_INJECT
     {"inject", check_inject},
     {"inject-rung", check_inject_rung},
     {"inject-loop", check_inject_loop},
+    {"inject-ahead", check_inject_ahead},
 #endif
 };
 
@@ -260,7 +263,8 @@ static int run_lesser_host(const char *libexec, const char *data, bool v1, bool 
 {
     static const char *const trees[] = {"memory", "pids", "cpu", "cpuacct", "unified"};
     char names[][10] = {"exits", "execution", "view", "border", "parked", "stock"};
-    char *const args[] = {names[0], names[1], names[2], names[3], names[4], names[5], NULL};
+    char bare[] = "bare";
+    char *const args[] = {names[0], names[1], names[2], names[3], names[4], names[5], bare, NULL};
     fprintf(stderr, "a host with%s v1, with%s v2:\n", v1 ? "" : "out", v2 ? "" : "out");
     pid_t pid = fork();
     if (pid == 0) {
@@ -378,6 +382,8 @@ static int run_unusual(const char *libexec, const char *data)
     int bad = run_instance(libexec, data, 0, args);
     unusual.no_cache = false;
     unusual.n_calls = 0;
+    fprintf(stderr, "no user namespace, no loopback, an older Landlock:\n");
+    bad |= run_instance(libexec, data, 6 | LAUNCHER_REFUSE_LOOPBACK | LAUNCHER_REFUSE_SCOPES, args);
     return bad | run_instance(libexec, data, 0, full);
 }
 
@@ -400,16 +406,43 @@ static int run_kills(const char *libexec, const char *data)
 }
 
 #ifdef ISLE_INJECT
-// Whatever the instance before has left planned.
-static int run_with_page(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+// An instance with failures planned before its start (NULL: none). Their number, or -1.
+static int run_with_page(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
+                         const struct inject_plan *plan)
 {
-    fprintf(stderr, "%s %s:\n", argv[0], argv[1] ? argv[1] : "");
-    if (!inject_page_make()) {
-        return 1;
+    struct inject_page *page = inject_page_make();
+    if (!page) {
+        return -1;
     }
-    int bad = run_instance(libexec, data, refuse, argv);
+    if (plan) {
+        page->now = *plan;
+    }
+    int bad = run_instance(libexec, data, refuse, argv), fired = (int)page->fired;
     inject_page_remove();
-    return bad;
+    return bad ? -1 : fired;
+}
+
+// Every call of the maker, and of its birth.
+static int run_ahead(const char *libexec, const char *data)
+{
+    char name[] = "inject-ahead";
+    char *const args[] = {name, NULL};
+    struct inject_plan plans[] = {
+        {.who = INJECT_MAKER, .error = ENOMEM},
+        {.who = INJECT_LOOP, .error = ENOMEM, .only = "fork"},
+        {.who = INJECT_LOOP, .error = ENOMEM, .only = "socketpair"},
+    };
+    int calls = 0, fired = 0;
+    for (size_t i = 0; i < ARRAY_LEN(plans) && fired >= 0; i++) {
+        do {
+            plans[i].target++;
+            fired = run_with_page(libexec, data, 0, args, &plans[i]);
+            calls += fired > 0;
+        } while (fired > 0 && plans[i].target < 26); // one round of the maker
+    }
+    fprintf(stderr, "%s maker: %d calls failed one by one\n",
+            fired >= 0 && calls > 15 ? "ok  " : "FAIL", calls);
+    return fired < 0 || calls <= 15;
 }
 
 static int run_injected(const char *libexec, const char *data)
@@ -419,14 +452,16 @@ static int run_injected(const char *libexec, const char *data)
     char loop[] = "inject-loop", end[] = "inject-end",
          names[][10] = {"unlinkat", "waitid", "ppoll", "openat"};
     char *const loop_args[] = {loop, NULL};
-    int bad = run_with_page(libexec, data, 0, args);
-    bad |= run_with_page(libexec, data, 0, loop_args);
+    int bad = run_with_page(libexec, data, 0, args, NULL) < 0;
+    bad |= run_ahead(libexec, data);
+    bad |= run_with_page(libexec, data, 0, loop_args, NULL) < 0;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         char *const end_args[] = {end, names[i], NULL};
-        bad |= run_with_page(libexec, data, 0, end_args);
+        bad |= run_with_page(libexec, data, 0, end_args, NULL) < 0;
     }
-    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args);
-    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args);
+    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args, NULL) < 0;
+    bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args,
+                         NULL) < 0;
     return bad;
 }
 #endif
