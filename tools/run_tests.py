@@ -243,7 +243,11 @@ def part_inject(part: Part) -> Count:
         ["meson", "test", "-C", COUNTED, "--no-rebuild", "--list"], capture_output=True, text=True, check=False
     ).stdout
     names = [line.split(" / ")[-1] for line in listed.splitlines() if "inject" in line and " / " in line]
-    return part.meson(COUNTED, "-t", "4", *names)
+    tool = (sys.executable, "tools/coverage.py", COUNTED)
+    part.run(*tool, "reset")  # else each program tries to write its counters when it ends
+    count = part.meson(COUNTED, "-t", "4", *names)
+    part.run(*tool, "off")
+    return count
 
 
 def part_coverage(part: Part) -> Count:

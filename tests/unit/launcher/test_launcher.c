@@ -2,7 +2,7 @@
 // service, asks for sandboxes and attacks it. Needs root and a runtime root ($ISLE_RUNTIME_ROOT or
 // /var/lib/isle/runtime/current); without them it is skipped (77).
 //
-//   test_launcher LIBEXEC_DIR [GROUP...]
+//   test_launcher LIBEXEC_DIR [GROUP... | hosts | kills | inject [GROUP...]]
 #include "base/fd.h"
 #include "checks.h"
 #include "kernel/seccomp.h"
@@ -341,6 +341,44 @@ static int run_rogues(const char *libexec, const char *data, const char *rogue)
     return bad;
 }
 
+// The launcher with a seat that no start of this build makes. Its exit status.
+static int run_with_seat(const char *libexec, const struct seat_config *seat, size_t size, int last)
+{
+    char path[512];
+    int status = -1;
+    snprintf(path, sizeof path, "%s/isle-launcher", libexec);
+    pid_t pid = fork();
+    if (pid == 0) {
+        AUTO_CLOSE int config = fd_sealed("seat", seat, size);
+        int high = fcntl(config, F_DUPFD, 32), null = open("/dev/null", O_RDWR);
+        for (int fd = SEAT_SERVICE; fd <= last; fd++) {
+            dup2(fd == SEAT_CONFIG ? high : null, fd);
+        }
+        close_range((unsigned)last + 1, ~0U, 0);
+        execl(path, "isle-launcher", NULL);
+        _exit(126);
+    }
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static int run_bad_seats(const char *libexec)
+{
+    const struct seat_config good = {.magic = SEAT_MAGIC, .version = SEAT_VERSION};
+    struct seat_config bad[] = {good, good, good, good};
+    bad[0].magic = 1;
+    bad[1].version++;
+    bad[2].n_calls = SEAT_MAX_CALLS + 1;
+    memset(bad[3].hostname, 'x', sizeof bad[3].hostname);
+    int failures = 0;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        failures += run_with_seat(libexec, &bad[i], sizeof bad[i], SEAT_CONFIG) != 70;
+    }
+    failures += run_with_seat(libexec, &good, sizeof good - 1, SEAT_CONFIG) != 70;
+    failures += run_with_seat(libexec, &good, sizeof good, SEAT_CONFIG - 1) != 70;
+    fprintf(stderr, "%s a seat of another build is refused\n", failures ? "FAIL" : "ok  ");
+    return failures;
+}
+
 // Starts that the launcher refuses.
 static int run_refused(const char *libexec, const char *data)
 {
@@ -488,7 +526,8 @@ int main(int argc, char **argv)
         only_kills || only_hosts || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
     if (injected) {
-        bad |= run_injected(argv[1], data) != 0;
+        bad |= argc > 3 ? run_with_page(argv[1], data, 0, argv + 3, NULL) < 0
+                        : run_injected(argv[1], data) != 0;
     }
 #endif
     for (uint32_t rung = PLAN_RUNG_PARENT; argc == 2 && rung <= PLAN_RUNG_NONE; rung++) {
@@ -511,6 +550,7 @@ int main(int argc, char **argv)
         bad |= run_without_landlock(argv[1], data);
         bad |= run_unusual(argv[1], data);
         bad |= run_refused(argv[1], data);
+        bad |= run_bad_seats(argv[1]);
         bad |= run_rogues(argv[1], data, ISLE_ROGUE_SHIM);
     }
     if (argc == 2 || only_kills) {
