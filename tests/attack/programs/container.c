@@ -1,9 +1,11 @@
-// container: runs a command as the root of a container that has CAP_SYS_ADMIN besides the usual capabilities: masked
-// /proc, read-only /proc/sys, /sys and control groups, no_new_privs, and a filter without pivot_root and keyctl.
+// container: runs a command as the root of a container that has CAP_SYS_ADMIN besides the usual
+// capabilities: masked /proc, read-only /proc/sys, /sys and control groups, no_new_privs, and a
+// filter without pivot_root and keyctl.
 //
 //   container [--remap BASE] [--unmasked] [--image DIR] COMMAND...
 //
-// --remap: in a user namespace of its own, where only the ids 0 to 65535 exist. --unmasked: /proc as it is.
+// --remap: in a user namespace of its own, where only the ids 0 to 65535 exist. --unmasked: /proc
+// as it is.
 // --image DIR: DIR is "/".
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,10 +34,10 @@ static void die(const char *what)
     exit(99);
 }
 
-#define MUST(call) \
-    do { \
-        if ((call) < 0) \
-            die(#call); \
+#define MUST(call)                                                                                 \
+    do {                                                                                           \
+        if ((call) < 0)                                                                            \
+            die(#call);                                                                            \
     } while (0)
 
 static void write_file(const char *path, const char *text)
@@ -49,14 +51,17 @@ static void write_file(const char *path, const char *text)
 static void read_only(const char *path)
 {
     if (mount(path, path, NULL, MS_BIND | MS_REC, NULL) == 0)
-        MUST(mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
+        MUST(mount(NULL, path, NULL,
+                   MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
 }
 
 static void mask_proc(void)
 {
-    static const char *const files[] = {"/proc/kcore", "/proc/keys", "/proc/timer_list", "/proc/latency_stats"};
+    static const char *const files[] = {"/proc/kcore", "/proc/keys", "/proc/timer_list",
+                                        "/proc/latency_stats"};
     static const char *const folders[] = {"/proc/acpi", "/proc/scsi"};
-    static const char *const closed[] = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+    static const char *const closed[] = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+                                         "/proc/sysrq-trigger"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         mount("/dev/null", files[i], NULL, MS_BIND, NULL); // where there is one
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++)
@@ -71,22 +76,26 @@ static void groups_read_only(void)
     int n = 0;
     FILE *f = fopen("/proc/self/mountinfo", "r");
     while (f && fgets(line, sizeof line, f))
-        if (strstr(line, " - cgroup") && n < 64 && sscanf(line, "%*s %*s %*s %*s %255s", points[n]) == 1)
+        if (strstr(line, " - cgroup") && n < 64 &&
+            sscanf(line, "%*s %*s %*s %*s %255s", points[n]) == 1)
             n++;
     if (!f)
         die("mountinfo");
     fclose(f);
     for (int i = 0; i < n; i++)
-        MUST(mount(NULL, points[i], NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
-    mount(NULL, "/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+        MUST(mount(NULL, points[i], NULL,
+                   MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL));
+    mount(NULL, "/sys", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+          NULL);
 }
 
 // Docker's and containerd's default, and SYS_ADMIN.
 static void capabilities(void)
 {
-    static const int kept[] = {CAP_CHOWN,  CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,  CAP_MKNOD,
-                               CAP_NET_RAW, CAP_SETGID,      CAP_SETUID,           CAP_SETFCAP, CAP_SETPCAP,
-                               CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT, CAP_KILL, CAP_AUDIT_WRITE, CAP_SYS_ADMIN};
+    static const int kept[] = {CAP_CHOWN,   CAP_DAC_OVERRIDE, CAP_FSETID,           CAP_FOWNER,
+                               CAP_MKNOD,   CAP_NET_RAW,      CAP_SETGID,           CAP_SETUID,
+                               CAP_SETFCAP, CAP_SETPCAP,      CAP_NET_BIND_SERVICE, CAP_SYS_CHROOT,
+                               CAP_KILL,    CAP_AUDIT_WRITE,  CAP_SYS_ADMIN};
     struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct __user_cap_data_struct data[2] = {{0, 0, 0}, {0, 0, 0}};
     unsigned mask = 0;
@@ -101,15 +110,17 @@ static void capabilities(void)
 
 static void filter(void)
 {
-    static const int refused[] = {SYS_pivot_root,  SYS_keyctl,        SYS_add_key,         SYS_request_key,
-                                  SYS_userfaultfd, SYS_kexec_load,    SYS_init_module,     SYS_delete_module,
-                                  SYS_reboot,      SYS_swapon,        SYS_open_by_handle_at, SYS_io_uring_setup,
-                                  SYS_acct,        SYS_settimeofday,  SYS_clock_settime,   SYS_pidfd_getfd,
-                                  SYS_kcmp,        SYS_vhangup,       SYS_move_pages,      SYS_finit_module};
+    static const int refused[] = {
+        SYS_pivot_root,  SYS_keyctl,       SYS_add_key,           SYS_request_key,
+        SYS_userfaultfd, SYS_kexec_load,   SYS_init_module,       SYS_delete_module,
+        SYS_reboot,      SYS_swapon,       SYS_open_by_handle_at, SYS_io_uring_setup,
+        SYS_acct,        SYS_settimeofday, SYS_clock_settime,     SYS_pidfd_getfd,
+        SYS_kcmp,        SYS_vhangup,      SYS_move_pages,        SYS_finit_module};
     enum { N = sizeof refused / sizeof *refused };
     struct sock_filter code[2 * N + 2];
     int n = 0;
-    code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    code[n++] =
+        (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
     for (int i = 0; i < N; i++) {
         code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, refused[i], 0, 1);
         code[n++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
