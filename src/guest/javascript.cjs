@@ -193,11 +193,13 @@ function writeSynchronously(name) {
 
 // What `import` names from the snippet, it names from the working directory. Package sets
 // (NODE_PATH), which only require() knows by itself, are looked through last.
-function resolveImports(url, main, isModule) {
+function resolveImports(url, main, entry) {
   const here = pathToFileURL(main.filename).href;
   require('node:module').registerHooks({
     resolve(specifier, context, next) {
-      if (isModule && specifier === url) return { url, format: 'module', shortCircuit: true };
+      if (entry && (specifier === url || specifier === entry)) {
+        return { url, format: 'module', shortCircuit: true };
+      }
       if (context.parentURL !== url) return next(specifier, context);
       try {
         return next(specifier, { ...context, parentURL: here });
@@ -266,10 +268,13 @@ function settle(value) {
   else finish(value);
 }
 
+const TOLD = {}; // in place of an error that Node.js has shown
+
 // A promise that the snippet returned is left to Node.js. What ends the main code of a module is an
 // uncaught error to it, and the same is the body of an async function.
 function failed(error) {
   state.pending = false;
+  if (error === TOLD) return;
   if (state.kind === 'commonjs') throw error;
   microtask(() => {
     throw error;
@@ -285,9 +290,10 @@ function atExit(code) {
   if (state.converting) {
     sendError('ResultError', 'the program exited while its result was converted');
     process.exitCode ||= 1;
-  } else if (state.pending && state.drained && !(code & 0xff)) {
+  } else if (state.pending && state.drained && (!(code & 0xff) || (code === 13 && state.kind === 'module'))) {
+    // Of a module Node.js says so itself.
     const text = `Warning: Detected unsettled top-level await at ${process.argv[1]}\n`;
-    writeSync(2, text);
+    if (state.kind !== 'module') writeSync(2, text);
     sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');
     process.exitCode = 13;
   } else if (state.error) sendError(state.error.type, state.error.message);
@@ -299,6 +305,8 @@ const listenerCount = process.listenerCount.bind(process);
 const hasCaptureCallback = process.hasUncaughtExceptionCaptureCallback;
 
 function atUncaught(error) {
+  const message = attempt(() => isNativeError(error) && error.message).value;
+  if (state.kind === 'module' && message === 'Illegal return statement') adviseAgainstReturn(error);
   if (state.running) state.running = state.pending = false; // the main code has ended by it
   if (listenerCount('uncaughtException') > 0 || hasCaptureCallback()) return; // the snippet goes on
   state.error = nameAndMessage(error);
@@ -316,12 +324,15 @@ function nameAndMessage(error) {
   return { type: 'Error', message: describe(error) };
 }
 
-function runModule(file, source, main) {
+// As the entry point, which is what `import.meta.main` says; Node.js itself tells of its errors. The
+// entry point is looked for where the link /code leads to, and is to be known by its name in /code.
+function runModule(file, main) {
   const url = pathToFileURL(file).href;
-  resolveImports(url, main, true);
+  resolveImports(url, main, pathToFileURL(fs.realpathSync(file)).href);
   globalThis.require = Module.createRequire(main.filename);
-  return then(import(url), undefined, (error) => {
-    throw error?.message === 'Illegal return statement' ? adviseAgainstReturn(error) : error;
+  Module.runMain(file);
+  return then(import(url), undefined, () => {
+    throw TOLD;
   });
 }
 
@@ -332,7 +343,6 @@ function adviseAgainstReturn(error) {
     'use `await import()`, or `export default` for the result';
   error.stack = error.stack.replace(error.message, advice);
   error.message = advice;
-  return error;
 }
 
 // Workflow nodes: the code defines main(); its value is the result.
@@ -364,11 +374,11 @@ function run(source, options) {
   state.kind = kind;
   if (kind === 'module') {
     const { calls } = state;
-    return then(runModule(file, text, main), (exported) =>
+    return then(runModule(file, main), (exported) =>
       calls ? callMain(exported.main ?? exported.default, params) : exported.default,
     );
   }
-  if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main, false);
+  if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main);
   if (kind === 'commonjs' && !state.calls) {
     // As itself, should it be required: /code is a link, and the loader asks for what it leads to.
     Object.defineProperty(Module._cache, fs.realpathSync(file), { value: main, configurable: true, writable: true });

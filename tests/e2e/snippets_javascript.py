@@ -316,8 +316,8 @@ class Grammar:
             "process.emitWarning('careful');",
             "process.emitWarning('old', 'DeprecationWarning', 'DEP9');",
             "process.on('warning', (w) => console.log('warned', w.message)); process.emitWarning('listened');",
-            "process.on('uncaughtException', (e, origin) => console.log('uncaught', String(e), origin));",
-            "process.on('uncaughtExceptionMonitor', (e, origin) => console.log('monitor', String(e), origin));",
+            "process.on('uncaughtException', (e, origin) => console.log('uncaught', String(e), ORIGIN));",
+            "process.on('uncaughtExceptionMonitor', (e, origin) => console.log('monitor', String(e), ORIGIN));",
             "process.on('unhandledRejection', (r) => console.log('unhandled', String(r)));",
             "process.on('rejectionHandled', () => console.log('handled later'));",
             "process.setUncaughtExceptionCaptureCallback((e) => console.log('captured', String(e)));",
@@ -471,6 +471,7 @@ class Grammar:
             )
         if self.kind == "await":
             head += self.choose("await null;\n", "const waited = await 5;\n", "await Promise.resolve();\n")
+        body = [piece.replace("ORIGIN", "1" if self.kind == "await" else "origin") for piece in body]
         text = self.spoiled(head + PRELUDE + "\n".join(body) + "\n")
         name = "snippet.js" if self.kind == "commonjs" else "snippet.mjs"
         return text.encode("utf-8", "surrogatepass"), name

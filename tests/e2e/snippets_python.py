@@ -21,7 +21,6 @@ class Grammar:
         self.names = ["zero", "text", "items"]
         self.imports: set[str] = set()
         self.heavy = 0
-        self.late = False  # a thread that goes on when the main code has ended: one, so that the order is known
         self.spawning = self.chance(0.04)
 
     # Small parts --------------------------------------------------------------------------------------------
@@ -331,7 +330,8 @@ class Grammar:
             "atexit.register(lambda: print(sorted(n for n in globals() if n in ('zero', '__name__'))))",
         )
 
-    def scene_threads(self) -> str:
+    def scene_threads(self, late: bool = False) -> str:
+        """Late: it goes on when the main code has ended. One of them in a program, or their order is unknown."""
         self.need("threading")
         work = self.choose(
             "print('in a thread')",
@@ -341,11 +341,10 @@ class Grammar:
             "raise SystemExit('text')",
             "print(sys._getframe().f_back is not None)",
         )
-        how = self.choose("t.join()", "t.join(); print('joined')", "" if not self.late else "t.join()")
-        self.late |= how == ""
-        late = "threading.main_thread().join(); " if how == "" else ""
+        how = "" if late else self.choose("t.join()", "t.join(); print('joined')")
+        wait = "threading.main_thread().join(); " if late else ""
         hook = self.choose("", "", "threading.excepthook = lambda a: print('hook', a.exc_type)\n")
-        return f"{hook}def work():\n    {late}{work}\nt = threading.Thread(target=work, name='T')\nt.start()\n{how}"
+        return f"{hook}def work():\n    {wait}{work}\nt = threading.Thread(target=work, name='T')\nt.start()\n{how}"
 
     def scene_hooks(self) -> str:
         return self.choose(
@@ -515,7 +514,7 @@ if __name__ == '__main__':
             "y = = 2", "print 'old'", "if True", "def f(:\n  pass", "x = (1,\n", "'unterminated", "  indented = 1",
             "return_ = yield", "yield 1", "break", "class A:\n    def f(self):\n  pass", "é = 1 +", "a b", "f'{x'",
             "x = '''never closed", "0777", "1 = x", "del f()", "nonlocal q", "import", "from __future__ import braces",
-            "def f():\n\tif 1:\n        pass", "async with x: pass", "lambda: (yield)\n$", "x = \\ 1", "print(“quotes”)",
+            "def f():\n\tif 1:\n        pass", "lambda: (yield)\n$", "x = \\ 1", "print(“quotes”)",
             "for x in range(3) print(x)", "def f(a, a): pass", "global zero", "assert", "else:\n    pass", "raise from x",
             "try:\n    pass\nx = 1", "f(a=1, a=2)", "{**a for a in b}", "match x:\n    case a: pass\n    case b: pass",
             "def g():\n    from os import *", "continue", "(a, b): int = 1", "x = 5 if 1", "\x01", "with open('x') as 1: pass",
@@ -523,6 +522,8 @@ if __name__ == '__main__':
 
     def program(self) -> bytes:
         body = [self.piece(2) for _ in range(self.random.randint(2, 7))]
+        if self.chance(0.05) and not self.spawning:
+            body.append(self.scene_threads(late=True))
         body.append(self.ending())
         if self.spawning:
             body.insert(self.random.randint(0, len(body) - 1), self.spawn())

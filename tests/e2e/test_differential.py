@@ -64,7 +64,7 @@ def run_batch(jobs: list[dict], folder: str, outcomes: list[dict]) -> None:
 WORDED_ALIKE = re.compile("SyntaxError: |Warning: Detected unsettled top-level await")
 
 # The frames of Node.js's loader, or of the wrapper in its place, at the end of a stack.
-BELOW = re.compile(r"\n +at [^\n]*(?:node:internal|/javascript\.cjs)[^\n]*")
+BELOW = re.compile(r"\n(?: +at |\d+: )[^\n]*(?:node:internal|/javascript\.cjs)[^\n]*")
 # With an await at top level and no import or export, isle runs the body of a function and Node.js a module.
 AWAITING = re.compile(r"\n +at [^\n]*snippet\.m?js[^\n]*")
 
@@ -145,7 +145,7 @@ def test_as_a_file(language, tmp_path):
 # The environment is the product's own for both; what they ask of it that a command and a snippet have apart is not run:
 # where the file stands and what is imported from there, numbers of processes and descriptors.
 OWN_PLACE = re.compile(
-    rb"sys\.path|spec__|__file__|listdir|__dirname|module\.paths|readdirSync|made\.|require\(__filename|argv|proc/self/fd|"
+    rb"^\xef\xbb\xbf# coding|sys\.path|spec__|__file__|listdir|__dirname|module\.paths|readdirSync|made\.|require\(__filename|argv|proc/self/fd|"
     rb"close\(|import\.meta|Worker\(|resolve\('\.'\)|require\.cache|module\.filename|getfile|orig_argv|openSync"
 )
 

@@ -115,6 +115,11 @@ def test_NOD_03_module(run, tmp_path):
     assert r.out == "/\n" and r.value == ["/"]
     r = run("console.log(import.meta.filename); export const x = 1")
     assert r.out == f"{tmp_path}/code/snippet.mjs\n" and r.text == "null"
+    assert run("export default import.meta.main").value is True
+    r = run("import 'fs'; process.on('unhandledRejection', () => console.log('no')); throw 5")
+    assert r.out == "" and r.status == 1 and r.error["message"] == "5"
+    r = run("import 'fs'; process.on('uncaughtException', (e, o) => console.log(e, o)); throw 5")
+    assert r.out == "5 unhandledRejection\n" and r.text == "null"
     assert run("export default async () => 1; export const y = await 2").text == "null"
     assert run("export default 1; require('node:path').sep; params.x = 2").value == 1
     assert run("return 1", name="explicit.mjs").status == 1
