@@ -305,7 +305,7 @@ class Grammar:
             "process.stdout.write('no newline');",
             "process.stdout.write('x'.repeat(50000));",
             "process.stdout.write('called\\n', () => console.log('written'));",
-            "console.log(process.stdout.write('true?\\n'), process.stdout.writableHighWaterMark, process.stdout.constructor.name);",
+            "process.stdout.write('true?\\n'); console.log(process.stdout.writableHighWaterMark, process.stdout.constructor.name);",
             "console.log(process.argv.slice(1).map((a) => a.split('/').pop()), process.execPath, process.version);",
             "console.log(process.listenerCount('exit'), process.listenerCount('beforeExit'), process.eventNames());"
             if self.chance(0.1)

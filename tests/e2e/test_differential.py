@@ -145,8 +145,9 @@ def test_as_a_file(language, tmp_path):
 # The environment is the product's own for both; what they ask of it that a command and a snippet have apart is not run:
 # where the file stands and what is imported from there, numbers of processes and descriptors.
 OWN_PLACE = re.compile(
-    rb"^\xef\xbb\xbf# coding|sys\.path|spec__|__file__|listdir|__dirname|module\.paths|readdirSync|made\.|require\(__filename|argv|proc/self/fd|"
-    rb"close\(|import\.meta|Worker\(|resolve\('\.'\)|require\.cache|module\.filename|getfile|orig_argv|openSync"
+    rb"^\xef\xbb\xbf# coding|sys\.path|spec__|__file__|listdir|__dirname|module\.paths|readdirSync|made\."
+    rb"|require\(__filename|argv|proc/self/fd|close\(|import\.meta|Worker\(|resolve\('\.'\)|require\.cache"
+    rb"|module\.filename|getfile|orig_argv|openSync"
 )
 
 
