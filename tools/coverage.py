@@ -44,6 +44,9 @@ GROUPS = (
     ("all", ("src/*",), False),
 )
 COMPLETE = ("src/launcher/*.c", *(f"!{name}" for name in BWRAP))
+# So many of their lines have an arm that this run does not reach: what only Bubblewrap or a single id leads to, the
+# counting of locks, what takes a race. To be lowered, never raised.
+LEFT = 125
 NOT_COUNTED = ("src/launcher/inject.c", "src/launcher/inject_request.c")  # part of the tests
 MARK = "unreached:"
 
@@ -119,13 +122,14 @@ def gcov(notes: pathlib.Path) -> list[dict]:
 
 def collect(build: pathlib.Path) -> dict[str, Source]:
     sources: dict[str, Source] = collections.defaultdict(dict)
-    notes = [path for path in build.rglob("*.gcno") if (build / "src") in path.parents]
+    plan = (build / "build.ninja").read_text()  # else notes of sources that are gone would count
+    notes = [p for p in build.rglob("src/**/*.gcno") if f"{p.relative_to(build).with_suffix('.o')}" in plan]
     with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
         for files in pool.map(gcov, notes):
             for file in files:
                 path = pathlib.Path(file["cwd"], file["file"]).resolve()
-                if not path.is_relative_to(ROOT / "src"):
-                    continue
+                if not path.is_relative_to(ROOT / "src") or not path.is_file():
+                    continue  # a header of the system, or notes of a source that is gone
                 source = sources[str(path.relative_to(ROOT))]
                 for entry in file["lines"]:
                     add(source.setdefault(entry["line_number"], Line()), entry)
@@ -151,6 +155,7 @@ def excused(text: list[str], number: int) -> bool:
 def incomplete(name: str, source: Source) -> list[tuple[int, str]]:
     """Lines of a file that were not run, and branches with a way out that was never taken."""
     text = (ROOT / name).read_text().splitlines()
+    text += [""] * (max(source, default=0) - len(text))  # shorter by now than when it was built
     found = []
     for number, line in sorted(source.items()):
         missed = sum(count == 0 for count in line.branches)
@@ -194,7 +199,8 @@ def report(build: pathlib.Path) -> int:
         for number, what in missing[name]:
             print(f"{name}:{number}: {what}")
     left = sum(len(missing[name]) for name in complete)
-    rows.append(f"lines of the launcher with an error that nothing provokes: {left}")
+    bad += left > LEFT
+    rows.append(f"lines of the launcher with an error that nothing provokes: {left} (at most {LEFT})")
     (folder / "table.txt").write_text("\n".join(rows) + "\n")
     print("\n".join(rows))
     print(f"all that was not run: {folder / 'uncovered.txt'}")

@@ -33,6 +33,7 @@ static uint32_t start_with(struct client *c, uint32_t id, const struct try *t,
 static void no_files(struct plan_request *q) { q->limits.nofile = 0; }
 static void other_root(struct plan_request *q) { q->root = 1; }
 static void least_rung(struct plan_request *q) { q->rung = PLAN_RUNG_NONE; }
+static void host_network(struct plan_request *q) { q->network = PLAN_NETWORK_HOST; }
 static void other_number(struct plan_request *q) { q->workspace_no = 200; }
 
 // A parked sandbox whose START is refused ends, with the reason; so it is with none.
@@ -41,12 +42,12 @@ static void refused_starts(struct client *c)
     static const struct {
         const char *what;
         void (*change)(struct plan_request *q);
-        int error;
-        uint32_t step;
+        int error, parked_error;
     } cases[] = {
-        {"a limit of nothing", no_files, ERANGE, PLAN_STEP_check},
-        {"another runtime root", other_root, ENOENT, PLAN_STEP_check},
-        {"less isolation than there is", least_rung, EPERM, PLAN_STEP_check},
+        {"a limit of nothing", no_files, ERANGE, ERANGE},
+        {"another runtime root", other_root, ENOENT, ENOENT},
+        {"less isolation than there is", least_rung, EPERM, EPERM},
+        {"the host's network, which is not allowed", host_network, EPERM, EINVAL},
     };
     const char *const yes[] = {"/bin/true", NULL};
     struct try t = try_of(yes);
@@ -64,7 +65,8 @@ static void refused_starts(struct client *c)
             check(title,
                   !e && r.id == id + (allowed && !parked ? r.id : 0) &&
                       (allowed ? clean_exit(&r, e, 0)
-                               : r.error == cases[i].error && r.step == cases[i].step),
+                               : r.error == (parked ? cases[i].parked_error : cases[i].error) &&
+                                     r.step == PLAN_STEP_check),
                   say(&r, e));
         }
     }
