@@ -65,7 +65,11 @@ def suite() -> str:
 
 
 @pytest.fixture(scope="session")
-def verdicts(packaged: harness.Isle, bare: compat.Bare, suite: str) -> dict[str, compat.Verdict]:
+def verdicts(
+    request: pytest.FixtureRequest, packaged: harness.Isle, bare: compat.Bare, suite: str
+) -> dict[str, compat.Verdict]:
+    """Of the modules that this session has tests of (pytest -k), four side by side."""
+    tests = [item for item in request.session.items if getattr(item, "originalname", "") == "test_module"]
     REPORT.write_text("")
 
     def one(name: str) -> compat.Verdict:
@@ -85,7 +89,7 @@ def verdicts(packaged: harness.Isle, bare: compat.Bare, suite: str) -> dict[str,
             report.writelines(f"  {test}: does not differ\n" for test in sorted(verdict.missing))
         return verdict
 
-    return compat.side_by_side(CHOSEN, one)
+    return compat.side_by_side([item.callspec.params["name"] for item in tests], one)
 
 
 @pytest.mark.parametrize("name", CHOSEN)
