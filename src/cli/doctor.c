@@ -196,7 +196,7 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     static struct doctor d; // large
     struct options o = {};
     struct option_rest rest = {};
-    struct front_settings settings;
+    static struct front_settings settings;
     struct front_error why;
     static struct trial trial;
     struct bwrap_found bwrap;

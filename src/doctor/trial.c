@@ -62,7 +62,7 @@ static int wait_report(int service, int signals, struct trial *ret)
 {
     char chunk[8192];
     struct frame_decoder in;
-    struct frame f;
+    struct frame f = {};
     int e = 0, got = 0;
     uint64_t end = clock_now_ns() + LIMIT_MS * NS_PER_MS;
     frame_decoder_init(&in, FRAME_TO_FRONT);
