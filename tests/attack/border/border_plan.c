@@ -69,6 +69,22 @@ static void attack_operations(struct border *b)
            NULL, 0);
 }
 
+// The host's network is what the seat allows, whatever the service says.
+static void attack_networks(struct border *b)
+{
+    struct plan_request ahead = {.op = PLAN_PREPARE, .network = PLAN_NETWORK_HOST};
+    struct plan_record r = {};
+    refuse(b, "prepare-network-host", ahead, NULL, 0);
+    ahead.network = PLAN_N_NETWORKS;
+    refuse(b, "prepare-network-odd", ahead, NULL, 0);
+    ahead.network = PLAN_NETWORK_NONE;
+    int e = border_ask(b, &ahead, NULL, 0, PLAN_PARKED, PATIENCE_MS, &r);
+    struct plan_request q = border_good("once/mine", MINE);
+    q.id = e ? 4242 : r.id;
+    q.network = PLAN_NETWORK_HOST; // in a sandbox that was born without
+    refuse_start(b, "start-network-host", q);
+}
+
 static void attack_sizes(struct border *b)
 {
     char big[sizeof(struct plan_request) * 4] = "";
@@ -387,6 +403,7 @@ void attack_plans(struct border *b)
     fd_close(fd);
     border_check(b, "traps-are-set", !e, "%s", strerror(errno));
     attack_operations(b);
+    attack_networks(b);
     attack_sizes(b);
     attack_uids(b);
     attack_names(b);
