@@ -137,7 +137,27 @@ static const unsigned denied[] = {
 // are the same on all architectures; Debian 12 has no names for the last of them.)
 enum { NEWEST_CALL = 466 }; // removexattrat, Linux 6.13; open_tree_attr follows
 
+// What a uid of its own forbids elsewhere: to end the launcher or a job, to slow it, to starve it.
+static const unsigned denied_single[] = {
+    SYS_kill,
+    SYS_tkill,
+    SYS_tgkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    SYS_pidfd_send_signal,
+    SYS_setpriority,
+    SYS_sched_setaffinity,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    SYS_sched_setattr,
+    SYS_ioprio_set,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    SYS_process_mrelease,
+};
+
 enum {
+    N_SINGLE = sizeof denied_single / sizeof *denied_single,
     N_DENIED = sizeof denied / sizeof *denied,
     NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                      CLONE_NEWPID | CLONE_NEWNET,
@@ -148,9 +168,20 @@ enum {
 #define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, action)
 #define REFUSE(error) ANSWER(SECCOMP_RET_ERRNO | (error))
 
+// Adds "these answer EPERM". Returns the new length.
+static unsigned short deny(struct sock_filter *f, unsigned short n, const unsigned *calls,
+                           unsigned n_calls)
+{
+    for (unsigned i = 0; i < n_calls; i++) {
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, calls[i], 0, 1);
+        f[n++] = (struct sock_filter)REFUSE(EPERM);
+    }
+    return n;
+}
+
 int inner_filter(struct start *s)
 {
-    struct sock_filter f[N_DENIED * 2 + 24];
+    struct sock_filter f[(N_DENIED + N_SINGLE) * 2 + 32];
     unsigned short n = 0;
     f[n++] = (struct sock_filter)LOAD(arch);
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SECCOMP_ARCH, 1, 0);
@@ -160,9 +191,14 @@ int inner_filter(struct start *s)
     f[n++] = (struct sock_filter)JUMP(BPF_JGT, NEWEST_CALL, 1, 0);
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone3, 0, 1);
     f[n++] = (struct sock_filter)REFUSE(ENOSYS);
-    for (unsigned i = 0; i < N_DENIED; i++) {
-        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, denied[i], 0, 1);
+    n = deny(f, n, denied, N_DENIED);
+    if (s->record.user == START_SINGLE) {
+        n = deny(f, n, denied_single, N_SINGLE);
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_prlimit64, 0, 4); // its own limits only
+        f[n++] = (struct sock_filter)LOAD(args[0]);
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, 0, 1, 0);
         f[n++] = (struct sock_filter)REFUSE(EPERM);
+        f[n++] = (struct sock_filter)LOAD(nr);
     }
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone, 0, 3);
     f[n++] = (struct sock_filter)LOAD(args[0]);

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 import subprocess
 
 import harness
@@ -18,6 +19,11 @@ NAMES = (HERE / "border/names.txt").read_text().split()
 BUILD = pathlib.Path(os.environ.get("ISLE_BUILD", harness.ISLE.parents[2]))
 
 
+# What a taken-over service of an account with one id can do and another cannot (docs/security.md, single_uid): it is
+# inner root by uid, though without its capabilities, and every workspace is its own.
+SINGLE = {"no-uid-0", "no-gid-0", "uid-other", "name-foreign", "name-services"}
+
+
 @pytest.fixture(scope="module")
 def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
     """All checks, from one run; afterwards the host is as it was."""
@@ -25,14 +31,14 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
     if not program.is_file():
         pytest.fail(f"{program} is not built (set ISLE_BUILD)")
     host = harness.Host(isle, canary, noisy)
-    with harness.data_folder() as data:
-        libexec = data / "libexec"
-        libexec.mkdir()
-        for name in ("isle-launcher", "isle-shim"):
-            (libexec / name).symlink_to(next(BUILD.glob(f"src/*/{name}")))
-        (data / "data").mkdir()
+    account = harness.variants.Session.account
+    with harness.data_folder() as folder:
+        libexec = harness.variants.copy_program(harness.ISLE, folder / "app").parent
+        data = folder / "data"
+        data.mkdir()
+        harness.variants.give(data)
         p = subprocess.run(
-            [str(program)],
+            [*harness.variants.prefix(), shutil.copy(program, folder / "border")],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -40,12 +46,14 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
             check=False,
             env=isle.environ()
             | {
-                "BORDER_DATA": str(data / "data"),
-                "BORDER_GUEST": str(harness.ROOT / "src/guest"),
+                "BORDER_DATA": str(data),
+                "BORDER_RUN": str(harness.LOCK_DIR),
+                "BORDER_GUEST": str(libexec / "guest"),
                 "BORDER_LIBEXEC": str(libexec),
             },
+            **(account.popen() if account else {}),
         )
-        assert harness.until(lambda: not harness.left_folders(data / "data"), 5)
+        assert harness.until(lambda: not harness.left_folders(data), 5)
     assert p.returncode == 0, (p.stdout[-500:], p.stderr[-2000:])
     host.check()
     found = {}
@@ -60,7 +68,8 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
 @pytest.mark.parametrize("name", NAMES)
 def test_L(answers, name):
     assert name in answers, "this check was not reached"
-    assert answers[name][0], answers[name][1]
+    held = name not in SINGLE if harness.variants.NOW.user == "bare" else True
+    assert answers[name][0] is held, answers[name][1]
 
 
 def test_L_every_check_is_listed(answers):

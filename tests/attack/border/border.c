@@ -53,6 +53,7 @@ int border_workspace(struct border *b, const char *name, uint32_t uid)
     char w[PLAN_NAME_MAX + 4];
     snprintf(w, sizeof w, "%s/w", name);
     int root = b->seat.workspace_root;
+    uid = b->seat.downgrades & PLAN_SINGLE_UID ? PLAN_UID_LAUNCHER : uid;
     if (mkdirat(root, name, 0711) || mkdirat(root, w, 0700) || fchownat(root, w, uid, uid, 0)) {
         return -errno;
     }
@@ -159,7 +160,7 @@ static int front(void)
 {
     struct start_config config = {
         .data_dir = setting("BORDER_DATA"),
-        .run_dir = "/run/isle",
+        .run_dir = setting("BORDER_RUN"),
         .runtime_root = setting("SANDBOX_RUNTIME_ROOT"),
         .guest_dir = setting("BORDER_GUEST"),
         .libexec_dir = setting("BORDER_LIBEXEC"),

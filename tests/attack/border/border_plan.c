@@ -399,7 +399,8 @@ void attack_plans(struct border *b)
         e = -EIO;
     }
     int fd = openat(root, "once/file/w", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-    e = e ? e : fchown(fd, MINE, MINE);
+    const uid_t mine = b->seat.downgrades & PLAN_SINGLE_UID ? PLAN_UID_LAUNCHER : MINE;
+    e = e ? e : fchown(fd, mine, mine);
     fd_close(fd);
     border_check(b, "traps-are-set", !e, "%s", strerror(errno));
     attack_operations(b);
