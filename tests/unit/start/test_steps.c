@@ -29,6 +29,7 @@ static void test_table_is_whole(void **state)
         assert_true(strlen(step->name) > 0 && strlen(step->name) < sizeof error.step);
         assert_true(step->where < START_N_WHERE);
         assert_non_null(step->run);
+        assert_true(step->who && !(step->who & ~(uint32_t)START_FOR_ALL));
         assert_true(strlen(step->why) > 20);
         assert_int_equal(step->why[strlen(step->why) - 1], '.');
         assert_int_equal(place(step->name), i); // names are unique
@@ -50,7 +51,17 @@ static void test_order(void **state)
         {"devices", "user-namespace"},
         {"user-namespace", "maps"},
         {"maps", "ids"},
-        {"ids", "self-check"},      //
+        {"ids", "self-check"}, //
+        // an account's: nothing is mounted before it is root of a namespace
+        {"child", "born-inside"},
+        {"born-inside", "subordinate-maps"},
+        {"born-inside", "single-map"},
+        {"subordinate-maps", "no-groups"},
+        {"no-groups", "ids"},
+        {"ids", "own-mounts"},
+        {"own-mounts", "own-devices"},
+        {"own-devices", "self-check"},
+        {"drop-rights", "filter"},
         {"self-check", "launcher"}, // nothing starts unproven
         {"launcher", "ready"},      //
         {"ids", "re-exec"},         // the new image has never been host root
