@@ -353,7 +353,6 @@ KINDS = (
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=8),
     Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=9),
     Kind("bwrap-user", part_variant, "the same, as that user", stage=10),
-    Kind("bwrap-user", part_variant, "the same user with Bubblewrap", stage=11),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=12),
     Kind("native-container", part_variant, "root of a container", stage=13),
 )

@@ -50,7 +50,6 @@ VARIANTS = {
         Variant("bwrap-root", launcher="bwrap", options=("--launcher", "bwrap")),
         Variant("native-user", user="range"),
         Variant("bwrap-user", launcher="bwrap", options=("--launcher", "bwrap"), user="range"),
-        Variant("bwrap-user", launcher="bwrap", options=("--launcher", "bwrap"), user="range"),
         Variant("native-container", container=True),
         Variant("native-bare", user="bare", downgrades=(*NO_GROUPS, "single_uid")),
     )
