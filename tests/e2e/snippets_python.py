@@ -249,8 +249,8 @@ class Grammar:
 
     # Scenes: one feature each -------------------------------------------------------------------------------
 
-    # A child of `spawn` runs compiled code: its __loader__ is another, and the compiler warns once only.
-    NOT_SPAWNED = ("scene_main_names", "scene_warnings")
+    # A child of `spawn` runs compiled code: its __loader__ is another, it lies beside the file, the compiler warns once.
+    NOT_SPAWNED = ("scene_main_names", "scene_warnings", "scene_source")
 
     def scenes(self) -> tuple[list[Callable[[], str]], list[Callable[[], str]]]:
         light, heavy = [], []
