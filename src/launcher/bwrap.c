@@ -98,7 +98,10 @@ static int make_passport(struct launch *c)
     }
     for (size_t i = 0; i < PASSPORT_N_NAMESPACES; i++) {
         snprintf(path, sizeof path, "self/ns/%s", passport_names[i]);
-        p.namespaces[i] = fstatat(c->l->proc, path, &st, 0) ? 0 : st.st_ino;
+        if (fstatat(c->l->proc, path, &st, 0)) {
+            return -errno;
+        }
+        p.namespaces[i] = st.st_ino;
     }
     c->nonce = p.nonce;
     return fd_sealed("passport", &p, sizeof p);

@@ -390,7 +390,7 @@ void box_end(struct launcher *l, struct box *b)
     memcpy(b->r.marks_ns, l->marks[b - l->box], sizeof b->r.marks_ns);
     struct plan_record r = b->r;
     r.op = PLAN_END;
-    bool said = b->wrapped && r.error && plan_step_is_bwrap(r.step);
+    bool said = b->wrapped && b->wrapped->said >= 0 && r.error && plan_step_is_bwrap(r.step);
     request_answer(l, &r, said ? &b->wrapped->said : NULL, said ? 1 : 0);
     // only now what takes time: the last descriptor of the mount namespace takes it apart
     const int fds[] = {b->pidfd, b->main_pidfd, b->sock, b->report, b->oom, b->mounts};

@@ -1,6 +1,8 @@
 // inject.c: linked into test builds with -Wl,--wrap for every function below (meson.build).
 #include "launcher/inject.h"
 
+#include "plan/steps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -24,6 +26,8 @@
 
 static struct inject_page *page;
 static uint32_t who_now, step_now;
+static int page_fd = -1;
+_Static_assert(PLAN_BSTEP_FIRST % 64 == 0, "bits of a plan's steps");
 
 // The host's /run: of a start, only the front's part could reach a folder of its own.
 static const char page_path[] = ISLE_INJECT_FILE;
@@ -62,6 +66,9 @@ void inject_init(enum inject_who who)
             _exit(70);
         }
     }
+    if (who == INJECT_START) { // its children in Bubblewrap are far from that path
+        page_fd = open(page_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
     if (who == INJECT_FRONT) {
         p->front = getpid();
     }
@@ -69,6 +76,16 @@ void inject_init(enum inject_who who)
 }
 
 struct inject_page *inject_page_now(void) { return page; }
+
+int inject_page_fd(void) { return page_fd; }
+
+void inject_init_fd(int fd, enum inject_who who)
+{
+    struct inject_page *p = mmap(NULL, sizeof *p, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    page = p == MAP_FAILED ? NULL : p;
+    who_now = who;
+}
 
 uint64_t inject_as(enum inject_who who, uint32_t step)
 {
@@ -93,7 +110,7 @@ static bool fails(const char *name, long number)
         who_now = INJECT_CHILD;
     }
     const struct inject_plan *p = &page->now;
-    if (!(p->who & who_now) || (p->steps && !(p->steps >> step_now & 1)) ||
+    if (!(p->who & who_now) || (p->steps && !(p->steps >> step_now % 64 & 1)) ||
         (p->only[0] && strcmp(p->only, name) != 0) || (p->number && p->number != number)) {
         return false;
     }

@@ -28,7 +28,8 @@ struct inject_plan {
     uint32_t target;  // the Nth call fails; 0: none
     uint32_t lasting; // 1: and all after it
     int32_t error;    // errno; 0: it does nothing, and says 0
-    uint64_t steps;   // bits: in these steps of a launch alone; 0: everywhere
+    uint64_t steps;   // bits: in these steps of a launch alone (the native table's, or
+                      // Bubblewrap's counted from its first); 0: everywhere
     char only[16];    // calls of this name alone; "": all
     uint32_t number;  // with `only` "syscall": of this number alone; 0: all
 };
@@ -50,6 +51,9 @@ enum { INJECT_OP = 0x494e4a };
 
 // Without the page's file (inject_page_make()): injects nothing unless asked by request.
 void inject_init(enum inject_who who);
+// For a process that cannot open the page's file: its descriptor, or -1; and to begin with it.
+int inject_page_fd(void);
+void inject_init_fd(int fd, enum inject_who who);
 // From here on calls are those of `who`, in `step`. Returns what was before, for inject_back().
 uint64_t inject_as(enum inject_who who, uint32_t step);
 void inject_back(uint64_t before);
@@ -69,6 +73,8 @@ static inline uint64_t inject_as(enum inject_who who, uint32_t step)
     return (void)who, (void)step, UINT64_C(0);
 }
 static inline void inject_back(uint64_t before) { (void)before; }
+static inline int inject_page_fd(void) { return -1; }
+static inline void inject_init_fd(int fd, enum inject_who who) { (void)fd, (void)who; }
 static inline bool inject_request(struct launcher *l, const struct plan_request *q)
 {
     (void)l;

@@ -8,6 +8,7 @@
 #include "base/msg.h"
 #include "kernel/landlock.h"
 #include "kernel/sys.h"
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 #include <grp.h>
@@ -204,6 +205,7 @@ _Noreturn void inside_main(void)
     sigset_t none;
     uint32_t step = 0;
     l.marks = marks;
+    inject_init_fd(BWRAP_FD_END, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     umask(022);
     sigemptyset(&none);

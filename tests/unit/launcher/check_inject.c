@@ -104,6 +104,35 @@ static const struct variant rung_variants[] = {
      .least = 2},
 };
 
+#define BSTEP(name) (UINT64_C(1) << (PLAN_BSTEP_##name - PLAN_BSTEP_FIRST))
+
+static const struct variant bwrap_variants[] = {
+    {.title = "launch with Bubblewrap", .who = INJECT_LAUNCH, .error = ENOMEM, .least = 100},
+    {.title = "launcher beside a launch with Bubblewrap",
+     .who = INJECT_LOOP,
+     .error = ENOMEM,
+     .least = 10},
+    {.title = "launch with Bubblewrap, package sets and a session's /tmp",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = BSTEP(session_tmp) | BSTEP(package_sets) | BSTEP(mounts) | BSTEP(landlock_rules),
+     .tmp_folder = true,
+     .sets = true,
+     .least = 10},
+    {.title = "change of Bubblewrap's identity that does nothing",
+     .who = INJECT_LAUNCH,
+     .only = "setresuid",
+     .error = 0,
+     .steps = BSTEP(identity),
+     .least = 1},
+    {.title = "attempt to undo that which succeeds",
+     .who = INJECT_LAUNCH,
+     .only = "setuid",
+     .error = 0,
+     .steps = BSTEP(identity),
+     .least = 1},
+};
+
 void check_inject_open(void) { page = inject_page_map(); }
 
 int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_record *ret,
@@ -131,7 +160,8 @@ static int arm(struct client *c, const struct variant *v, uint64_t steps, uint32
 // Failures that a launch may survive: each is a comfort, not a fence.
 static bool may_survive(const struct variant *v, uint32_t step, const char *call)
 {
-    bool drop = step == PLAN_STEP_shim_identity || step == PLAN_STEP_capabilities;
+    bool drop = step == PLAN_STEP_shim_identity || step == PLAN_STEP_capabilities ||
+                step == PLAN_BSTEP_identity;
     return step == PLAN_STEP_groups // made ahead: then in line
            || step == PLAN_STEP_end // figures are unknown, a removal is tried again
            || (v->error == ENOENT && step == PLAN_STEP_mask_proc) // nothing to cover
@@ -203,7 +233,8 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
         return false;
     }
     bool refused = g || (!e && r.error); // PREPARE said so, or END
-    bool known = g ? parked_r.step < PLAN_STEP_NAMES : r.step < PLAN_STEP_NAMES;
+    uint32_t step = g ? parked_r.step : r.step;
+    bool known = step < PLAN_STEP_NAMES || plan_step_is_bwrap(step);
     bool right =
         refused ? known
                 : clean_exit(&r, e, 7) && may_survive(v, told.step, (const char *)told.marks_ns);
@@ -301,4 +332,9 @@ void check_inject(struct client *c) { run_variants(c, variants, ARRAY_LEN(varian
 void check_inject_rung(struct client *c)
 {
     run_variants(c, rung_variants, ARRAY_LEN(rung_variants));
+}
+
+void check_inject_bwrap(struct client *c)
+{
+    run_variants(c, bwrap_variants, ARRAY_LEN(bwrap_variants));
 }

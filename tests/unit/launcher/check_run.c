@@ -104,7 +104,7 @@ void check_execution(struct client *c)
     t.cwd = "/workspace/none";
     e = run_try(c, &t, 5000, &r);
     check("a missing working directory is told with its step",
-          !e && r.error == ENOENT && r.step == PLAN_STEP_chdir, say(&r, e));
+          !e && r.error == ENOENT && plan_step_kind(r.step) == PLAN_KIND_CHDIR, say(&r, e));
     run_sh(c, "mkdir -p a/b", &r);
     t.cwd = "/workspace/a/b";
     e = run_try(c, &t, 5000, &r);

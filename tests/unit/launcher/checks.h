@@ -40,6 +40,7 @@ void check_inject(struct client *c);
 void check_inject_rung(struct client *c);
 void check_inject_ahead(struct client *c);
 void check_inject_loop(struct client *c);
+void check_inject_bwrap(struct client *c);
 void check_inject_end(struct client *c, const char *how);
 #endif
 // check_kills.c: the service's side, and the front's side of one round.

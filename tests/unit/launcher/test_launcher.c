@@ -9,6 +9,7 @@
 #include "launcher/inject.h"
 #include "launcher/launcher.h"
 #include "plan/steps.h"
+#include "start/bwrap.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -110,6 +111,7 @@ static const struct {
     {"inject-rung", check_inject_rung},
     {"inject-loop", check_inject_loop},
     {"inject-ahead", check_inject_ahead},
+    {"inject-bwrap", check_inject_bwrap},
 #endif
 };
 
@@ -118,6 +120,10 @@ static void end_ahead(struct client *c)
 {
     struct plan_record r;
     int e = client_wait(c, PLAN_PREPARE, c->seat.ahead_tag, 5000, &r, NULL);
+    if (c->seat.made_by == SEAT_BWRAP) {
+        check("no sandbox is made ahead with Bubblewrap", !e && r.error == EOPNOTSUPP, say(&r, e));
+        return;
+    }
     check("a sandbox was asked for ahead", !e && !r.error && r.id, strerror(-e));
     struct plan_request kill_it = {.op = PLAN_KILL, .id = r.id};
     client_request(c, &kill_it, NULL, 0);
@@ -203,6 +209,7 @@ static void make_cache(const char *path)
 static struct {
     const char *libexec, *hostname;
     bool no_cache, require_user_namespace;
+    const struct bwrap_found *bwrap;
     uint32_t calls[1], n_calls;
 } unusual;
 
@@ -229,6 +236,7 @@ static int start_instance(const char *libexec, const char *data, uint32_t refuse
         .memory_bytes = UINT64_C(2) << 30,
         .pids = 4096,
         .test_refuse_rungs = refuse,
+        .bwrap = unusual.bwrap,
     };
     char *const env[] = {NULL};
     struct start_error error;
@@ -430,15 +438,40 @@ static int run_unusual(const char *libexec, const char *data)
 #endif
 }
 
-static int run_kills(const char *libexec, const char *data)
+// What makes the sandboxes is another program; all else is as it was.
+static int with_bwrap(int (*run)(const char *, const char *, uint32_t, char *const *),
+                      const char *libexec, const char *data, char *const *args)
+{
+    const char *root = getenv("ISLE_RUNTIME_ROOT");
+    struct bwrap_found found;
+    char text[400];
+    root = root ? root : "/var/lib/isle/runtime/current";
+    if (bwrap_find(NULL, root, &found, text, sizeof text)) {
+        fprintf(stderr, "FAIL %s\n", text);
+        return 1;
+    }
+    bwrap_ask_version(&found, root);
+    unusual.bwrap = &found;
+    fprintf(stderr, "with Bubblewrap:\n");
+    int bad = run(libexec, data, 0, args) != 0;
+    unusual.bwrap = NULL;
+    return bad;
+}
+
+static int run_bwrap(const char *libexec, const char *data)
+{
+    char names[][10] = {"exits", "execution", "limits", "signals", "stock"};
+    char *const args[] = {names[0], names[1], names[2], names[3], names[4], NULL};
+    return with_bwrap(run_instance, libexec, data, args);
+}
+
+static int run_kills(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
 {
     const char *text = getenv("ISLE_TEST_KILLS");
-    char soak[] = "soak";
-    char *const argv[] = {soak, NULL};
     int rounds = text ? atoi(text) : 12, bad = 0;
     for (int i = 0; i < rounds; i++) {
         struct front f;
-        if (start_instance(libexec, data, 0, argv, &f)) {
+        if (start_instance(libexec, data, refuse, argv, &f)) {
             return 1;
         }
         bad += !kill_and_look(&f, i, data);
@@ -488,6 +521,19 @@ static int run_ahead(const char *libexec, const char *data)
     return fired < 0 || calls <= 15;
 }
 
+static int run_with_empty_page(const char *libexec, const char *data, uint32_t refuse,
+                               char *const *argv)
+{
+    return run_with_page(libexec, data, refuse, argv, NULL) < 0;
+}
+
+static int run_injected_bwrap(const char *libexec, const char *data)
+{
+    char bwrap[] = "inject-bwrap";
+    char *const args[] = {bwrap, NULL};
+    return with_bwrap(run_with_empty_page, libexec, data, args);
+}
+
 static int run_injected(const char *libexec, const char *data)
 {
     char all[] = "inject", rung[] = "inject-rung";
@@ -502,6 +548,7 @@ static int run_injected(const char *libexec, const char *data)
         char *const end_args[] = {end, names[i], NULL};
         bad |= run_with_page(libexec, data, 0, end_args, NULL) < 0;
     }
+    bad |= run_injected_bwrap(libexec, data);
     bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args, NULL) < 0;
     bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args,
                          NULL) < 0;
@@ -527,9 +574,14 @@ int main(int argc, char **argv)
     bool only_kills = argc > 2 && !strcmp(argv[2], "kills");
     bool injected = argc > 2 && !strcmp(argv[2], "inject");
     bool only_hosts = argc > 2 && !strcmp(argv[2], "hosts");
-    int bad =
-        only_kills || only_hosts || injected ? 0 : run_instance(argv[1], data, 0, argv + 2) != 0;
+    bool only_bwrap = argc > 2 && !strcmp(argv[2], "bwrap");
+    int bad = only_kills || only_hosts || only_bwrap || injected
+                  ? 0
+                  : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
+    if (only_bwrap) {
+        bad |= run_injected_bwrap(argv[1], data) != 0;
+    }
     if (injected) {
         bad |= argc > 3 ? run_with_page(argv[1], data, 0, argv + 3, NULL) < 0
                         : run_injected(argv[1], data) != 0;
@@ -551,6 +603,9 @@ int main(int argc, char **argv)
         bad |= run_lesser_host(argv[1], data, false, true);
         bad |= run_lesser_host(argv[1], data, false, false);
     }
+    if (argc == 2 || only_bwrap) {
+        bad |= run_bwrap(argv[1], data);
+    }
     if (argc == 2 || only_hosts) {
         bad |= run_without_landlock(argv[1], data);
         bad |= run_unusual(argv[1], data);
@@ -559,7 +614,10 @@ int main(int argc, char **argv)
         bad |= run_rogues(argv[1], data, ISLE_ROGUE_SHIM);
     }
     if (argc == 2 || only_kills) {
-        bad |= run_kills(argv[1], data) != 0;
+        char soak[] = "soak";
+        char *const args[] = {soak, NULL};
+        bad |= run_kills(argv[1], data, 0, args) != 0;
+        bad |= with_bwrap(run_kills, argv[1], data, args);
     }
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", data);
