@@ -135,9 +135,6 @@ static int find_bwrap(struct run *r)
     if (!r->wrapped) {
         return 0;
     }
-    if (r->job.job.network == JOB_NETWORK_HOST) {
-        return complain("--network host is not available with Bubblewrap: --launcher native");
-    }
     return front_find_bwrap(&r->settings, &r->bwrap, &why)
                ? print_own_result(r, REASON_ISOLATION_UNAVAILABLE, why.text)
                : 0;

@@ -88,7 +88,7 @@ enum { BWRAP_WORDS_MAX = 8192 };
 static int words_of(const struct plan *p, char *ret, size_t size)
 {
     return bwrap_words(p->bwrap, p->conf->text[SETTING_HOSTNAME], (uint32_t)p->job->n_package_sets,
-                       ret, size);
+                       p->job->network == JOB_NETWORK_HOST, ret, size);
 }
 
 // One row as it is written; rows that stand for several by what they cover.

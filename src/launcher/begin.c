@@ -103,8 +103,7 @@ static void close_childs_ends(struct launch *c)
     c->child_report = fd_close(c->child_report);
 }
 
-// What a job with the host's network goes without.
-static uint32_t downgrades_of(const struct launcher *l, uint32_t network)
+uint32_t begin_downgrades(const struct launcher *l, uint32_t network)
 {
     if (network != PLAN_NETWORK_HOST) {
         return 0;
@@ -129,7 +128,7 @@ struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int 
     close_childs_ends(&c);
     if (!e) {
         c.box->r.tag = q->tag;
-        c.box->r.downgrades = downgrades_of(l, q->network);
+        c.box->r.downgrades = begin_downgrades(l, q->network);
         return c.box;
     }
     if (c.box) { // nothing lives in it: clone is the last step here

@@ -31,7 +31,7 @@ const char *const passport_names[PASSPORT_N_NAMESPACES] = {"user", "pid", "ipc",
 int bstep_check(struct launch *c)
 {
     c->q.rung = PLAN_RUNG_SELF; // begin_check() has seen to the rest
-    return c->q.network == PLAN_NETWORK_NONE ? 0 : -EOPNOTSUPP;
+    return c->q.network == PLAN_NETWORK_HOST && !c->l->config.allow_host_network ? -EPERM : 0;
 }
 
 int bstep_slot(struct launch *c)
@@ -61,7 +61,8 @@ static int make_arguments(struct launch *c)
     const struct bwrap_input in = {.version = c->l->config.bwrap_version,
                                    .hostname = c->l->config.hostname,
                                    .covers = c->l->covers,
-                                   .n_sets = c->q.n_sets};
+                                   .n_sets = c->q.n_sets,
+                                   .host_network = c->q.network == PLAN_NETWORK_HOST};
     int len = bwrap_arguments(&in, data, sizeof data);
     return len < 0 ? len : fd_sealed("bwrap-arguments", data, (size_t)len);
 }
@@ -101,7 +102,8 @@ static int make_passport(struct launch *c)
         if (fstatat(c->l->proc, path, &st, 0)) {
             return -errno;
         }
-        p.namespaces[i] = st.st_ino;
+        bool shared = c->q.network == PLAN_NETWORK_HOST && !strcmp(passport_names[i], "net");
+        p.namespaces[i] = shared ? 0 : st.st_ino;
     }
     c->nonce = p.nonce;
     return fd_sealed("passport", &p, sizeof p);
@@ -160,6 +162,7 @@ static int hold(struct launch *c)
     w->until_ns = clock_now_ns() + PATIENCE_MS * NS_PER_MS;
     b->r.tag = c->q.tag;
     b->r.rung = c->q.rung;
+    b->r.downgrades = begin_downgrades(c->l, c->q.network);
     b->uid = c->q.uid;
     b->started = true;
     b->cpu_budget_ns = c->q.limits.cpu_ns;

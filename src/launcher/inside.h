@@ -17,7 +17,8 @@ struct passport {
     uint32_t n_calls, calls[SEAT_MAX_CALLS]; // as in seat_config
     uint64_t workspace_dev, workspace_ino;
     uint64_t tmp_bytes, tmp_inodes;             // 0: a session's folder
-    uint64_t namespaces[PASSPORT_N_NAMESPACES]; // inodes of the launcher's, see passport_names
+    uint64_t namespaces[PASSPORT_N_NAMESPACES]; // inodes of the launcher's, see passport_names;
+                                                // 0: shared
 };
 
 // Below /proc/self/ns; the sandbox must have others.

@@ -192,6 +192,8 @@ struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int 
                           uint32_t *ret_step);
 // Phase two in `box`. On failure the box is on its way to an END record with the error.
 void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds);
+// What a job with that network (enum plan_network) goes without.
+uint32_t begin_downgrades(const struct launcher *l, uint32_t network);
 // Would this START (in `box`, NULL: in one of its own) be refused by this host? 0 or -errno.
 int begin_check(const struct launcher *l, const struct box *box, const struct plan_request *q);
 

@@ -1,6 +1,7 @@
 #include "plan/bwrap.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@ _Static_assert(BWRAP_FD_ARGS == 6 && BWRAP_FD_FILTER == 7 && BWRAP_FD_PROGRAM ==
 
 #define FROM_RUNTIME "of the runtime root, not of the host"
 #define TRY_RUNTIME FROM_RUNTIME ", which need not have one"
+#define NETWORK "/jail/tmp/net/" // as launcher/template.c makes it
+#define HOSTS "a copy of the host's, as the job has its network"
 #define COVERS "%covers" // a row that stands for several
 #define SETS "%sets"
 
@@ -19,7 +22,7 @@ const struct bwrap_row bwrap_rows[] = {
     {{"--unshare-pid"}, "", NULL, 0},
     {{"--unshare-ipc"}, "", NULL, 0},
     {{"--unshare-uts"}, "", NULL, 0},
-    {{"--unshare-net"}, "", "no network but a loopback of the job's own", 0},
+    {{"--unshare-net"}, "", "no network but a loopback of the job's own", 0, BWRAP_WITHOUT_NETWORK},
     {{"--unshare-cgroup"}, "", "the job's own group is all it can see of the groups", 0},
     {{"--disable-userns"},
      "",
@@ -43,6 +46,17 @@ const struct bwrap_row bwrap_rows[] = {
      "--ro-bind /etc /etc",
      "made up: no account, key or setting of the host",
      0},
+    {{"--ro-bind-try", NETWORK "resolv.conf", "/etc/resolv.conf"},
+     "",
+     HOSTS,
+     0,
+     BWRAP_WITH_NETWORK},
+    {{"--ro-bind-try", NETWORK "hosts", "/etc/hosts"}, "", HOSTS, 0, BWRAP_WITH_NETWORK},
+    {{"--ro-bind-try", NETWORK "ca", "/etc/ssl/certs/ca-certificates.crt"},
+     "",
+     HOSTS,
+     0,
+     BWRAP_WITH_NETWORK},
     {{"--proc", "/proc"}, "--dir /proc", "programs need one; it shows the job's processes only", 0},
     {{COVERS}, "", "facts about the host and its kernel that no job needs", 0},
     {{"--remount-ro", "/proc"}, "", "as the native launcher's", 0},
@@ -119,7 +133,9 @@ int bwrap_arguments(const struct bwrap_input *in, char *ret, size_t size)
     struct words w = {.data = ret, .size = size};
     for (size_t i = 0; i < bwrap_n_rows; i++) {
         const struct bwrap_row *row = &bwrap_rows[i];
-        if (in->version && in->version < row->since) {
+        bool left_out =
+            row->when == (in->host_network ? BWRAP_WITHOUT_NETWORK : BWRAP_WITH_NETWORK);
+        if (left_out || (in->version && in->version < row->since)) {
             continue;
         }
         if (!strcmp(row->words[0], COVERS)) {

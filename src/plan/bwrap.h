@@ -39,6 +39,7 @@ struct bwrap_row {
     const char *instead;  // the documented option that this one stands for, or ""
     const char *why;      // of the difference; NULL: as documented
     uint32_t since;       // older versions do not have it: then it is left out
+    enum bwrap_when { BWRAP_ALWAYS, BWRAP_WITHOUT_NETWORK, BWRAP_WITH_NETWORK } when;
 };
 extern const struct bwrap_row bwrap_rows[];
 extern const size_t bwrap_n_rows;
@@ -50,7 +51,8 @@ struct bwrap_input {
     const struct bwrap_cover {
         const char *path, *cover;
     } * covers;
-    uint32_t n_sets; // package sets, mounted at /packages/N
+    uint32_t n_sets;       // package sets, mounted at /packages/N
+    uint32_t host_network; // 1: the job has the host's network
 };
 
 // What follows `--args`: every word with its NUL. Bytes, or -E2BIG.

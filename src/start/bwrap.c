@@ -135,13 +135,16 @@ void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root)
     }
 }
 
-int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets, char *ret,
-                size_t size)
+int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets,
+                uint32_t host_network, char *ret, size_t size)
 {
     struct bwrap_cover covers[PROC_MAX_COVERS];
     AUTO_CLOSE int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     proc_covers(proc, covers);
-    const struct bwrap_input in = {
-        .version = b->version, .hostname = hostname, .covers = covers, .n_sets = n_sets};
+    const struct bwrap_input in = {.version = b->version,
+                                   .hostname = hostname,
+                                   .covers = covers,
+                                   .n_sets = n_sets,
+                                   .host_network = host_network};
     return bwrap_arguments(&in, ret, size);
 }

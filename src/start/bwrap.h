@@ -26,7 +26,7 @@ void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root);
 
 // Its arguments for a job on this host, as the launcher makes them: words with their NULs. Bytes,
 // or -E2BIG.
-int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets, char *ret,
-                size_t size);
+int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_sets,
+                uint32_t host_network, char *ret, size_t size);
 
 #endif

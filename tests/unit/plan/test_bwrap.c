@@ -112,6 +112,17 @@ static void sets_are_bound_and_the_others_are_folders(void **state)
     at(text, "--dir /packages/7");
 }
 
+static void the_hosts_network_is_not_unshared(void **state)
+{
+    struct bwrap_input in = {.hostname = "box", .host_network = 1};
+    (void)state;
+    assert_null(strstr(line(&in), "--unshare-net"));
+    at(line(&in), "--ro-bind-try /jail/tmp/net/resolv.conf /etc/resolv.conf");
+    in.host_network = 0;
+    at(line(&in), "--unshare-net");
+    assert_null(strstr(line(&in), "/jail/tmp/net"));
+}
+
 static void old_versions_are_not_asked_for_new_options(void **state)
 {
     struct bwrap_input in = {.hostname = "box", .version = BWRAP_VERSION(0, 7, 0)};
@@ -187,6 +198,7 @@ int main(void)
         cmocka_unit_test(documented_options_stand_in_their_order),
         cmocka_unit_test(what_makes_it_sound_is_there),
         cmocka_unit_test(sets_are_bound_and_the_others_are_folders),
+        cmocka_unit_test(the_hosts_network_is_not_unshared),
         cmocka_unit_test(old_versions_are_not_asked_for_new_options),
         cmocka_unit_test(a_short_buffer_is_an_error),
         cmocka_unit_test(versions),
