@@ -158,6 +158,20 @@ def test_every_rung(isle, account):
     assert r.status == 125 and b"SANDBOX_REQUIRE_USER_NAMESPACE" in r.err and b"ran" not in r.out
 
 
+def test_limits_without_groups(isle, account):
+    """Each process has what the job as a whole cannot be held to; the count of processes is the job's."""
+    if account.groups:
+        return  # those hold
+    r = isle.python("b = bytearray(300 << 20)", "--memory", "128")
+    assert r.reason == "error" and "MemoryError" in r.result["error"], r.result
+    assert isle.js("return Buffer.alloc(40 << 20).length", "--memory", "256").result["result"] == 40 << 20
+    r = isle.sh("while :; do :; done", "--cpu-seconds", "1", "--timeout", "20")
+    assert r.reason == "error" and r.result["signal"] == signal.SIGXCPU, r.result
+    r = isle.command(["bash", "-c", "f(){ f | f & }; f; sleep 20"], "--pids", "32", "--timeout", "2")
+    assert r.reason in ("timeout", "error") and "Resource temporarily unavailable" in r.stderr
+    assert harness.until(lambda: not running(account), 10)
+
+
 def test_root_is_not_needed_for_the_plan(isle):
     r = isle.run("--show-plan", "--", "true")
     assert r.status == 0 and b"own-mounts" in r.out and (b"newuidmap" in r.out or b"single-map" in r.out)
