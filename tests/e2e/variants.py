@@ -108,7 +108,7 @@ NEEDS = {"test_A37_is_charged_to_the_job": "groups"}
 
 # Tests without an id that depend on the user or the launcher all the same.
 MORE = {
-    "test_L": "U",
+    "test_L": "U",  # the native launcher's border, whoever starts it
     "test_L_every_check_is_listed": "U",
     "test_downgrades": "LU",
     "test_doctor_on_this_host": "LU",
@@ -134,6 +134,8 @@ def runs(test: str, variant: Variant = NOW) -> bool:
         return True
     ident = id_of(test)
     letters, need = table()[ident] if ident else (MORE.get(test, ""), "")
+    if letters == "U" and variant.launcher != "native":
+        return False  # tried with the native launcher
     lacking = variant.user == "bare" and (need or test in NEEDS)
     return bool(set(letters) & set(variant.changes)) and test not in SINGLE and not lacking
 
