@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
+import pty
 import re
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import harness
 import pytest
@@ -171,3 +175,30 @@ def test_start_that_fails_names_doctor(isle):
     r = isle.run("-l", "bash", "-c", "echo ran", env={"SANDBOX_RUNTIME_ROOT": "/nowhere"})
     assert r.status == 125 and r.err.endswith(b"; isle doctor says more\n"), r
     assert b"user namespaces" not in r.err
+
+
+# ---- The program itself
+
+
+def test_doctor_colors_only_at_a_terminal(isle):
+    ours, theirs = pty.openpty()
+    p = isle.start("doctor", "--no-self-test", stdout=theirs)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # EIO: the other end is closed
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    os.close(ours)
+    assert p.wait(30) == 0 and b"\033[32mok\033[0m" in shown
+    assert b"\033" not in call(isle, "--no-self-test")[1]
+
+
+@pytest.mark.parametrize("after", [0.0, 0.05, 0.3])
+def test_doctor_interrupted(isle, after):
+    """Nothing of the self-test stays, planted or started: the host fixture looks as well."""
+    p = isle.start("doctor")
+    time.sleep(after * harness.SLOW)
+    p.send_signal(signal.SIGINT)
+    out, _ = p.communicate(timeout=60)
+    assert p.returncode in (130, -signal.SIGINT) and b"self-test" not in out, (p.returncode, out)
+    assert not list(pathlib.Path("/tmp").glob("isle-" + "[0-9a-f]" * 32))
