@@ -82,7 +82,9 @@ static int make_filter(struct launch *c)
 
 static int make_passport(struct launch *c)
 {
-    struct passport p = {.magic = PASSPORT_MAGIC, .landlock_abi = c->l->landlock_abi};
+    struct passport p = {.magic = PASSPORT_MAGIC,
+                         .landlock_abi = c->l->landlock_abi,
+                         .single_uid = c->l->config.single_uid};
     struct stat st;
     char path[32];
     if (getrandom(&p.nonce, sizeof p.nonce, 0) != sizeof p.nonce ||

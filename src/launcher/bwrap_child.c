@@ -91,14 +91,13 @@ int bstep_identity(struct launch *c)
     if ((!single && setgroups(0, NULL)) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid)) {
         return -errno;
     }
-    if (single) { // no change of uid took them, and none shall come back with Bubblewrap's image
-        int e = caps_lock();
-        e = e ? e : caps_set(0);
-        if (e) {
-            return e;
-        }
+    if (!single) {
+        return child_try_undo(c->l);
     }
-    return child_try_undo(c->l);
+    // No change of uid took the rights. One is kept: who maps the uid that is root here must have
+    // had it when the namespace was made (user_namespaces(7), CAP_SETFCAP). Bubblewrap drops it.
+    int e = caps_bound(UINT32_C(1) << CAP_SETFCAP);
+    return e ? e : caps_set(UINT32_C(1) << CAP_SETFCAP);
 }
 
 int bstep_parent_death_again(struct launch *c) { return parent_death(c); }

@@ -13,6 +13,7 @@ enum { PASSPORT_MAGIC = 0x50415353, PASSPORT_N_NAMESPACES = 7 };
 struct passport {
     uint32_t magic;
     int32_t landlock_abi;
+    uint32_t single_uid; // as in seat_config: its account's groups cannot be left
     uint64_t nonce;
     uint32_t n_calls, calls[SEAT_MAX_CALLS]; // as in seat_config
     uint64_t workspace_dev, workspace_ino;

@@ -180,6 +180,8 @@ const char *bwrap_translate(const char *line)
         {"Unexpected capabilities but not setuid", "it was started with capabilities"},
         {"Unknown option", "it is too old"},
         {"Can't mount proc", "no fully visible /proc: a container covers parts of it"},
+        {"pivot_root", "a container's seccomp profile refuses what Bubblewrap cannot do without "
+                       "(isle's own launcher can: --launcher native)"},
         {"loopback", "it could not bring the loopback interface up"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -77,6 +77,20 @@ def test_inside_is_as_natively(isle):
     assert wrapped["usage"]["pids_peak"] == native.result["usage"]["pids_peak"]
 
 
+def test_whoever_starts_it(isle):
+    """Also an ordinary user, with ids of his own or with none: no right is left inside, and the losses are listed."""
+    r = run(isle, "--", "sh", "-c", "id -u; grep -h ^Cap /proc/self/status /proc/1/status | sort -u")
+    if variants.NOW.container:  # Docker's own filter
+        unavailable(r, "pivot_root", "--launcher native")
+        return
+    assert r["reason"] == "ok", r
+    assert r["stdout"].split() == [
+        "1000",
+        *(w for n in ("Amb", "Bnd", "Eff", "Inh", "Prm") for w in (f"Cap{n}:", "0" * 16)),
+    ]
+    assert r["isolation"]["downgrades"] == list(variants.NOW.downgrades)
+
+
 def test_snippets_and_files(isle, folder):
     (folder / "in.txt").write_text("41")
     code = "open('output/o.txt', 'w').write('made'); return int(open('input/in.txt').read()) + 1"
