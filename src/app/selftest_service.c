@@ -33,7 +33,7 @@ static void stop_loop(void *ctx) { loop_stop(ctx); }
 static int run_all(const struct seat *seat, const struct pipeline_config *config,
                    const char *planted, struct buf *ret_report)
 {
-    const struct trial_seat facts = {seat->rung, seat->downgrades, seat->landlock_abi};
+    struct trial_seat facts = {seat->rung, seat->downgrades, seat->landlock_abi};
     struct loop *loop = NULL;
     struct runner *runner = NULL;
     struct selftest *test = NULL;
@@ -44,6 +44,7 @@ static int run_all(const struct seat *seat, const struct pipeline_config *config
     }
     e = e ? e : selftest_start(loop, runner, config, planted, stop_loop, loop, &test);
     e = e ? e : loop_run(loop);
+    facts.downgrades |= e ? 0 : selftest_downgrades(test);
     e = e ? e : trial_write(ret_report, &facts, selftest_items(test));
     selftest_free(test);
     if (runner) {

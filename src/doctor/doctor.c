@@ -185,6 +185,10 @@ static enum doctor_state see_proc(struct doctor *d, struct doctor_row *r)
 
 static enum doctor_state see_loopback(struct doctor *d, struct doctor_row *r)
 {
+    if (d->trial && d->trial->seat.downgrades & PLAN_NO_LOOPBACK) {
+        DOCTOR_FOUND(r, "cannot be brought up in the self-test's jobs");
+        return DOCTOR_DEGRADED;
+    }
     if (d->tries.loopback == 0) {
         DOCTOR_FOUND(r, "comes up in a new network namespace");
         return DOCTOR_FINE;

@@ -20,8 +20,10 @@ const char *const selftest_verdict_names[SELFTEST_N_VERDICTS] = {
 };
 
 // A start: `command` is what it runs, as JSON. An attack: the program of its name in attacks/.
+// `widened`: system calls that an operator allows on top (SANDBOX_SECCOMP_ALLOW) are what it tries.
 static const struct row {
     const char *name, *what, *command;
+    bool widened;
 } rows[SELFTEST_N] = {
     {"python", "the Python of the runtime root starts", "[\"python3.13\",\"--version\"]"},
     {"javascript", "the Node of the runtime root starts", "[\"node\",\"--version\"]"},
@@ -29,10 +31,10 @@ static const struct row {
     {"files", "reads files of the host", NULL},
     {"writes", "writes outside of its workspace", NULL},
     {"identity", "becomes another user, or gains a capability", NULL},
-    {"processes", "sees or signals other processes", NULL},
+    {"processes", "sees or signals other processes", NULL, true},
     {"network", "reaches the host's network", NULL},
-    {"mounts", "mounts, leaves its root, makes namespaces", NULL},
-    {"kernel", "makes dangerous system calls", NULL},
+    {"mounts", "mounts, leaves its root, makes namespaces", NULL, true},
+    {"kernel", "makes dangerous system calls", NULL, true},
     {"devices", "makes devices, opens kernel settings for writing", NULL},
     {"leftovers", "finds descriptors, variables or IPC objects of others", NULL},
     {"memory", "takes more memory than it has", NULL},
@@ -49,6 +51,7 @@ struct selftest {
     struct loop_timer next;
     struct pipeline *pipeline;
     size_t at; // the row that runs
+    uint32_t downgrades;
     struct selftest_item items[SELFTEST_N];
 };
 
@@ -114,8 +117,9 @@ static void judge_memory(struct selftest_item *item, const struct result *r)
     }
 }
 
-static void judge_attack(struct selftest_item *item, const struct result *r)
+static void judge_attack(const struct row *row, struct selftest_item *item, const struct result *r)
 {
+    bool widened = row->widened && (r->isolation.downgrades & PLAN_SECCOMP_ALLOW);
     if (strcmp(item->name, "memory") == 0) {
         judge_memory(item, r);
     } else if (r->reason != REASON_OK || !r->value) {
@@ -123,7 +127,7 @@ static void judge_attack(struct selftest_item *item, const struct result *r)
     } else if (r->value_len == 2 && memcmp(r->value, "[]", 2) == 0) {
         judge(item, SELFTEST_HELD, "", 0);
     } else {
-        judge(item, SELFTEST_ESCAPED, r->value, r->value_len);
+        judge(item, widened ? SELFTEST_UNENFORCED : SELFTEST_ESCAPED, r->value, r->value_len);
     }
 }
 
@@ -133,7 +137,12 @@ static void job_is_done(void *ctx, struct result *r)
 {
     struct selftest *t = ctx;
     struct selftest_item *item = &t->items[t->at];
-    (item->is_attack ? judge_attack : judge_start)(item, r);
+    t->downgrades |= r->isolation.downgrades;
+    if (item->is_attack) {
+        judge_attack(&rows[t->at], item, r);
+    } else {
+        judge_start(item, r);
+    }
     t->at++;
     loop_timer_set(t->loop, &t->next, 0); // the pipeline is not ours to free before it returns
 }
@@ -219,6 +228,8 @@ int selftest_start(struct loop *loop, struct runner *runner, const struct pipeli
 }
 
 const struct selftest_item *selftest_items(const struct selftest *t) { return t->items; }
+
+uint32_t selftest_downgrades(const struct selftest *t) { return t->downgrades; }
 
 void selftest_free(struct selftest *t)
 {

@@ -40,6 +40,8 @@ struct selftest; // on its way
 int selftest_start(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
                    const char *planted, void (*done)(void *ctx), void *ctx, struct selftest **ret);
 const struct selftest_item *selftest_items(const struct selftest *t); // SELFTEST_N
+// enum plan_downgrade bits that its jobs had, the instance's included.
+uint32_t selftest_downgrades(const struct selftest *t);
 void selftest_free(struct selftest *t);
 
 // Between service and front: the items as JSON, and back. 0 or -errno; *ret_items SELFTEST_N of

@@ -87,6 +87,21 @@ def test_doctor_lists_downgrades_with_their_fix(isle):
     assert r["state"] == "degraded" and "user namespace" in r["cost"] and r["fix"]
 
 
+def test_KER_03_doctor_names_a_missing_loopback(isle):
+    status, report = doctor(isle, env={"ISLE_TEST_REFUSE_RUNGS": str(1 << 4)})
+    assert status == 0 and report["level"] == "degraded" and report["downgrades"] == ["no_loopback"], report
+    assert row(report, "loopback")["state"] == "degraded"
+    assert next(j for j in report["self_test"]["jobs"] if j["name"] == "network")["verdict"] == "held"
+
+
+def test_doctor_with_a_widened_filter(isle):
+    """What the operator allows is no escape, but it is told."""
+    status, report = doctor(isle, env={"SANDBOX_SECCOMP_ALLOW": "keyctl"})
+    assert status == 0 and report["downgrades"] == ["seccomp_allow"]
+    kernel = next(c for c in report["checks"] if c["group"] == "self-test" and c["name"] == "kernel")
+    assert kernel["state"] == "degraded" and "keyctl" in kernel["found"], kernel
+
+
 def test_doctor_without_isolation(isle):
     """No job can run: 1, and the row that says why."""
     for env, name in (
