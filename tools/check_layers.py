@@ -29,6 +29,8 @@ LAYERS: dict[str, set[str]] = {
     "workspace": {"base", "plan", "kernel", "codec", "io", "conf", "model"},
     "runtime": {"base", "plan", "codec", "io", "conf", "model"},
     "job": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime"},
+    # the service's parts
+    "queue": {"base"},
     # the rows of `isle doctor`, and the self-test of a service
     "doctor": {"base", "plan", "host", "start", "codec", "io", "conf", "model", "job"},
     "cli": {

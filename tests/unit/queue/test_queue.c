@@ -1,0 +1,430 @@
+// The queue's rules, one by one. test_queue_model.c mixes them.
+#include "base/clock.h"
+#include "queue/queue.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct queue *queue_of(uint32_t slots)
+{
+    struct queue *q;
+    struct queue_limits limits = {.slots = slots, .waiting = 1000};
+    assert_int_equal(queue_new(&limits, &q), 0);
+    return q;
+}
+
+static struct queue_entry job(const char *team, const char *session)
+{
+    return (struct queue_entry){.team = team, .session = session};
+}
+
+static void add(struct queue *q, struct queue_entry *e, uint64_t now_ns)
+{
+    assert_int_equal(queue_add(q, e, now_ns, NULL), 0);
+    assert_int_equal(e->state, QUEUE_WAITING);
+}
+
+static void expect(struct queue *q, const struct queue_entry *e)
+{
+    assert_ptr_equal(queue_next(q, 1), e);
+    if (e) {
+        assert_int_equal(e->state, QUEUE_RUNNING);
+    }
+}
+
+static void one_team_is_served_in_order(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(2);
+    struct queue_entry a = job("t", NULL), b = job("t", NULL), c = job("t", NULL);
+    add(q, &a, 1);
+    add(q, &b, 1);
+    add(q, &c, 1);
+    expect(q, &a);
+    expect(q, &b);
+    expect(q, NULL);
+    queue_finish(q, &b, 2);
+    assert_int_equal(b.state, QUEUE_OUT);
+    expect(q, &c);
+    queue_free(q);
+}
+
+static void teams_take_turns(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry many[4] = {job("a", NULL), job("a", NULL), job("a", NULL), job("a", NULL)};
+    struct queue_entry b = job("b", NULL), c = job("c", NULL);
+    for (int i = 0; i < 4; i++) {
+        add(q, &many[i], 1);
+    }
+    add(q, &b, 1);
+    add(q, &c, 1);
+    struct queue_entry *order[] = {&many[0], &b, &c, &many[1], &many[2], &many[3]};
+    for (size_t i = 0; i < 6; i++) {
+        expect(q, order[i]);
+        queue_finish(q, order[i], 2);
+    }
+    queue_free(q);
+}
+
+static void a_team_that_holds_slots_waits_for_one_that_holds_none(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(3);
+    struct queue_entry a1 = job("a", NULL), a2 = job("a", NULL), a3 = job("a", NULL),
+                       a4 = job("a", NULL), b1 = job("b", NULL), b2 = job("b", NULL);
+    add(q, &a1, 1);
+    add(q, &a2, 1);
+    add(q, &a3, 1);
+    add(q, &a4, 1);
+    expect(q, &a1);
+    expect(q, &a2);
+    expect(q, &a3);
+    add(q, &b1, 1);
+    add(q, &b2, 1);
+    queue_finish(q, &a1, 2); // a still holds two
+    expect(q, &b1);
+    queue_finish(q, &a2, 2); // one each, but a's turn is longer ago than b's
+    expect(q, &a4);
+    queue_finish(q, &a3, 2);
+    expect(q, &b2);
+    queue_free(q);
+}
+
+static void a_team_with_one_job_at_a_time_does_not_starve_the_others(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry backlog[5], single = job("quick", NULL);
+    for (int i = 0; i < 5; i++) {
+        backlog[i] = job("slow", NULL);
+        add(q, &backlog[i], 1);
+    }
+    int served = 0;
+    add(q, &single, 1);
+    for (int round = 0; round < 10; round++) {
+        struct queue_entry *e = queue_next(q, 2);
+        assert_non_null(e);
+        queue_finish(q, e, 3);
+        if (e == &single) {
+            add(q, &single, 3);
+        } else {
+            served++;
+        }
+    }
+    assert_int_equal(served, 5);
+    queue_free(q);
+}
+
+static void a_team_has_its_bound_of_running_jobs(void **state)
+{
+    (void)state;
+    struct queue *q;
+    struct queue_limits limits = {.slots = 4, .team_running = 2, .waiting = 10};
+    struct queue_entry e[3] = {job("a", NULL), job("a", NULL), job("a", NULL)}, b = job("b", NULL);
+    assert_int_equal(queue_new(&limits, &q), 0);
+    for (int i = 0; i < 3; i++) {
+        add(q, &e[i], 1);
+    }
+    add(q, &b, 1);
+    expect(q, &e[0]);
+    expect(q, &b);
+    expect(q, &e[1]);
+    expect(q, NULL);
+    queue_finish(q, &e[0], 2);
+    expect(q, &e[2]);
+    queue_free(q);
+}
+
+static void a_session_runs_one_at_a_time_and_others_pass(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry s1 = job("t", "s"), s2 = job("t", "s"), s3 = job("t", "s"),
+                       o1 = job("t", "o"), free1 = job("t", NULL), o2 = job("t", "o");
+    struct queue_entry *all[] = {&s1, &s2, &s3, &o1, &free1, &o2};
+    for (size_t i = 0; i < 6; i++) {
+        add(q, all[i], 1);
+    }
+    expect(q, &s1);
+    expect(q, &o1);
+    expect(q, &free1);
+    expect(q, NULL); // a slot is free, but both sessions are busy
+    queue_finish(q, &o1, 2);
+    expect(q, &o2);
+    queue_finish(q, &s1, 2);
+    expect(q, &s2); // the older one
+    queue_finish(q, &s2, 2);
+    expect(q, &s3);
+    queue_free(q);
+}
+
+static void a_cancelled_job_of_a_session_lets_the_next_one_forward(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(2);
+    struct queue_entry a = job("t", "s"), b = job("t", "s"), c = job("t", "s");
+    add(q, &a, 1);
+    add(q, &b, 1);
+    add(q, &c, 1);
+    queue_remove(q, &b); // one behind the first
+    queue_remove(q, &a); // the first
+    queue_remove(q, &a); // harmless
+    assert_int_equal(a.state, QUEUE_OUT);
+    expect(q, &c);
+    queue_finish(q, &c, 2);
+    struct queue_stats st;
+    queue_stats(q, &st);
+    assert_int_equal(st.waiting + st.running + st.teams, 0);
+    queue_free(q);
+}
+
+static void refusals_carry_length_and_an_estimate(void **state)
+{
+    (void)state;
+    struct queue *q;
+    struct queue_limits limits = {.slots = 1, .waiting = 3, .team_waiting = 2};
+    struct queue_entry e[6] = {job("a", NULL), job("a", NULL), job("a", NULL),
+                               job("b", NULL), job("b", "s"),  job("a", NULL)};
+    struct queue_refusal refusal;
+    assert_int_equal(queue_new(&limits, &q), 0);
+    add(q, &e[0], 0);
+    expect(q, &e[0]);
+    queue_finish(q, &e[0], 800 * NS_PER_S); // the mean is about 100 s now
+    add(q, &e[0], 0);
+    add(q, &e[1], 0);
+    assert_int_equal(queue_add(q, &e[2], 0, &refusal), QUEUE_TEAM_FULL);
+    assert_int_equal(e[2].state, QUEUE_OUT);
+    assert_int_equal(refusal.length, 2);
+    assert_int_equal(refusal.bound, 2);
+    assert_in_range(refusal.retry_after_s, 90, 110);
+    add(q, &e[3], 0);
+    assert_int_equal(queue_add(q, &e[4], 0, &refusal), QUEUE_FULL);
+    assert_int_equal(refusal.length, 3);
+    assert_int_equal(refusal.bound, 3);
+    e[5].accepted = true; // from before a restart: no bound applies
+    add(q, &e[5], 0);
+    for (int i = 0; i < 20; i++) { // the estimate has a bound itself
+        struct queue_entry *next = queue_next(q, 0);
+        if (!next) {
+            break;
+        }
+        queue_finish(q, next, UINT64_MAX / 2);
+    }
+    add(q, &e[0], 0);
+    add(q, &e[1], 0);
+    assert_int_equal(queue_add(q, &e[2], 0, &refusal), QUEUE_TEAM_FULL);
+    assert_int_equal(refusal.retry_after_s, QUEUE_RETRY_MAX_S);
+    queue_free(q);
+}
+
+static void names_are_bounded(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    char name[QUEUE_NAME_MAX + 2];
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = 0;
+    struct queue_entry e = job(name, NULL);
+    assert_int_equal(queue_add(q, &e, 0, NULL), -EINVAL);
+    e = job("", NULL);
+    assert_int_equal(queue_add(q, &e, 0, NULL), -EINVAL);
+    e = job("t", name);
+    assert_int_equal(queue_add(q, &e, 0, NULL), -EINVAL);
+    name[QUEUE_NAME_MAX] = 0;
+    add(q, &e, 0);
+    queue_free(q);
+    struct queue_limits none = {.slots = 0, .waiting = 1};
+    assert_int_equal(queue_new(&none, &q), -EINVAL);
+}
+
+static void deadlines_come_in_order_and_are_told_apart(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry runs = job("t", NULL), wait = job("t", NULL), both = job("t", NULL),
+                       *e = NULL;
+    assert_int_equal(queue_deadline_ns(q), 0);
+    runs.wait_deadline_ns = 50; // met: it starts
+    runs.caller_deadline_ns = 300;
+    wait.wait_deadline_ns = 200;
+    both.wait_deadline_ns = both.caller_deadline_ns = 100;
+    add(q, &runs, 1);
+    assert_int_equal(queue_deadline_ns(q), 50);
+    expect(q, &runs);
+    add(q, &wait, 1);
+    add(q, &both, 1);
+    assert_int_equal(queue_deadline_ns(q), 100);
+    assert_int_equal(queue_expired(q, 99, &e), QUEUE_NOT_EXPIRED);
+    assert_null(e);
+    assert_int_equal(queue_expired(q, 1000, &e), QUEUE_CALLER_LEFT);
+    assert_ptr_equal(e, &both);
+    assert_int_equal(e->state, QUEUE_OUT);
+    assert_int_equal(queue_expired(q, 1000, &e), QUEUE_WAITED_TOO_LONG);
+    assert_ptr_equal(e, &wait);
+    assert_int_equal(queue_expired(q, 1000, &e), QUEUE_CALLER_LEFT);
+    assert_ptr_equal(e, &runs);
+    assert_int_equal(e->state, QUEUE_RUNNING); // until it has ended
+    assert_int_equal(queue_expired(q, 1000, &e), QUEUE_NOT_EXPIRED);
+    assert_int_equal(queue_deadline_ns(q), 0);
+    queue_finish(q, &runs, 2);
+    queue_free(q);
+}
+
+static void what_does_not_fit_waits_and_others_pass(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry big = job("t", NULL), small = job("t", NULL), other = job("u", NULL);
+    queue_set_capacity(q, QUEUE_MEMORY_BYTES, 100);
+    small.needs[QUEUE_MEMORY_BYTES] = other.needs[QUEUE_MEMORY_BYTES] = 40;
+    big.needs[QUEUE_MEMORY_BYTES] = 90;
+    struct queue_entry first = small;
+    add(q, &first, 1);
+    expect(q, &first);
+    add(q, &big, 1);
+    add(q, &small, 1);
+    add(q, &other, 1);
+    expect(q, &other); // its team runs less
+    expect(q, NULL);
+    queue_finish(q, &first, 2);
+    expect(q, &small);
+    queue_finish(q, &small, 2);
+    expect(q, NULL);
+    queue_finish(q, &other, 2);
+    expect(q, &big);
+    queue_free(q);
+}
+
+static void what_does_not_fit_is_not_passed_for_ever(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry big = job("t", NULL), small[2], light = job("t", NULL);
+    queue_set_capacity(q, QUEUE_MEMORY_BYTES, 100);
+    big.needs[QUEUE_MEMORY_BYTES] = 100;
+    for (int i = 0; i < 2; i++) {
+        small[i] = job("u", NULL);
+        small[i].needs[QUEUE_MEMORY_BYTES] = 10;
+    }
+    add(q, &small[0], 1);
+    expect(q, &small[0]);
+    add(q, &big, 1);
+    int passes = 0;
+    for (int i = 1;; i = !i) { // there is always a small one that runs
+        add(q, &small[i], 1);
+        struct queue_entry *e = queue_next(q, 1);
+        if (!e) {
+            queue_finish(q, &small[!i], 2);
+            break;
+        }
+        assert_ptr_equal(e, &small[i]);
+        passes++;
+        assert_true(passes <= QUEUE_PASSES);
+        queue_finish(q, &small[!i], 2);
+    }
+    assert_int_equal(passes, QUEUE_PASSES);
+    add(q, &light, 1); // needs nothing of what is kept
+    expect(q, &big);
+    expect(q, &light);
+    queue_finish(q, &big, 3);
+    assert_non_null(queue_next(q, 3));
+    queue_free(q);
+}
+
+static void what_can_never_fit_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry huge = job("t", NULL), small = job("t", NULL);
+    queue_set_capacity(q, QUEUE_DISK_BYTES, 10);
+    huge.needs[QUEUE_DISK_BYTES] = 11;
+    small.needs[QUEUE_DISK_BYTES] = 10;
+    add(q, &huge, 1);
+    for (int i = 0; i < 3 * QUEUE_PASSES; i++) {
+        add(q, &small, 1);
+        expect(q, &small);
+        queue_finish(q, &small, 2);
+    }
+    queue_set_capacity(q, QUEUE_DISK_BYTES, 20); // the disk has grown
+    expect(q, &huge);
+    queue_free(q);
+}
+
+static void a_job_that_is_put_back_has_its_old_place(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(2);
+    struct queue_entry a = job("t", "s"), b = job("t", "s"), c = job("t", NULL);
+    a.needs[QUEUE_UIDS] = 1;
+    a.wait_deadline_ns = 77;
+    add(q, &a, 1);
+    add(q, &b, 1);
+    add(q, &c, 1);
+    expect(q, &a);
+    queue_set_capacity(q, QUEUE_UIDS, 0);
+    queue_put_back(q, &a);
+    assert_int_equal(a.state, QUEUE_WAITING);
+    assert_int_equal(queue_deadline_ns(q), 77);
+    assert_ptr_equal(queue_waiting(q, NULL), &a);
+    assert_ptr_equal(queue_waiting(q, &a), &b);
+    expect(q, &c); // and not b, which is behind a
+    expect(q, NULL);
+    queue_set_capacity(q, QUEUE_UIDS, 1);
+    expect(q, &a);
+    queue_free(q);
+}
+
+static void it_drains(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry a = job("t", NULL), b = job("t", NULL), c = job("t", NULL);
+    struct queue_stats st;
+    add(q, &a, 1);
+    add(q, &b, 5);
+    queue_set_mode(q, QUEUE_CLOSED);
+    assert_int_equal(queue_add(q, &c, 1, NULL), QUEUE_NOT_OPEN);
+    expect(q, &a);
+    queue_stats(q, &st);
+    assert_int_equal(st.waiting, 1);
+    assert_int_equal(st.running, 1);
+    assert_int_equal(st.oldest_since_ns, 5);
+    queue_set_mode(q, QUEUE_STOPPED);
+    queue_finish(q, &a, 2);
+    expect(q, NULL);
+    queue_set_mode(q, QUEUE_OPEN);
+    expect(q, &b);
+    queue_free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_team_is_served_in_order),
+        cmocka_unit_test(teams_take_turns),
+        cmocka_unit_test(a_team_that_holds_slots_waits_for_one_that_holds_none),
+        cmocka_unit_test(a_team_with_one_job_at_a_time_does_not_starve_the_others),
+        cmocka_unit_test(a_team_has_its_bound_of_running_jobs),
+        cmocka_unit_test(a_session_runs_one_at_a_time_and_others_pass),
+        cmocka_unit_test(a_cancelled_job_of_a_session_lets_the_next_one_forward),
+        cmocka_unit_test(refusals_carry_length_and_an_estimate),
+        cmocka_unit_test(names_are_bounded),
+        cmocka_unit_test(deadlines_come_in_order_and_are_told_apart),
+        cmocka_unit_test(what_does_not_fit_waits_and_others_pass),
+        cmocka_unit_test(what_does_not_fit_is_not_passed_for_ever),
+        cmocka_unit_test(what_can_never_fit_holds_nobody_up),
+        cmocka_unit_test(a_job_that_is_put_back_has_its_old_place),
+        cmocka_unit_test(it_drains),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
