@@ -79,9 +79,21 @@ static void statuses(void)
     }
 }
 
+// Words with spaces between become words with commas between, behind what is there already.
+static const char *add_words(char *text, size_t size, const char *words)
+{
+    size_t len = strlen(text);
+    for (const char *p = words; *p && len < size; p += strcspn(p, " "), p += *p == ' ') {
+        len += (size_t)snprintf(text + len, size - len, "%s%.*s", len ? ", " : "",
+                                (int)strcspn(p, " "), p);
+    }
+    return text;
+}
+
 static const char *values_of(const struct setting_spec *s, char *text, size_t size)
 {
     const char *unit = s->unit ? s->unit : "";
+    text[0] = '\0';
     switch (s->type) {
     case SETTING_BOOL:
         return s->choices ? s->choices : "true, false";
@@ -90,13 +102,14 @@ static const char *values_of(const struct setting_spec *s, char *text, size_t si
                  *unit ? " " : "", unit);
         return text;
     case SETTING_PATH:
-        return "absolute path";
+        snprintf(text, size, "absolute path");
+        return add_words(text, size, s->choices ? s->choices : "");
     case SETTING_NAME:
         return "letters, digits, -; up to 63";
     case SETTING_CALLS:
         return "names with commas between";
     case SETTING_CHOICE:
-        return *s->choices ? s->choices : "unset";
+        return *s->choices ? add_words(text, size, s->choices) : "unset";
     }
     return "";
 }
