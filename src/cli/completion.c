@@ -16,10 +16,18 @@ static void put_quoted(FILE *out, const char *text, const char *special, const c
     }
 }
 
-static bool is(const char *values, const char *what) { return values && strcmp(values, what) == 0; }
-
 // Neither NULL nor "" nor a kind.
 static bool is_words(const char *values) { return values && *values && *values != '<'; }
+
+// One of the three, by the kind of what are no words.
+static const char *by_kind(const char *values, const char *file, const char *folder,
+                           const char *none)
+{
+    return !values                              ? none
+           : strcmp(values, VALUES_FILE) == 0   ? file
+           : strcmp(values, VALUES_FOLDER) == 0 ? folder
+                                                : none;
+}
 
 // ---- bash
 
@@ -36,10 +44,7 @@ static void bash_value(const struct verb *v, const struct verb_option *o, FILE *
     if (is_words(o->values)) {
         fprintf(out, ") values='%s' ;;\n", o->values);
     } else {
-        fprintf(out, ") kind='%s' ;;\n",
-                is(o->values, VALUES_FILE)     ? "file"
-                : is(o->values, VALUES_FOLDER) ? "directory"
-                                               : "none");
+        fprintf(out, ") kind='%s' ;;\n", by_kind(o->values, "file", "directory", "none"));
     }
 }
 
@@ -55,7 +60,7 @@ static void bash_verb(const struct verb *v, FILE *out)
     if (is_words(v->operands)) {
         fprintf(out, "        values='%s'\n", v->operands);
     } else {
-        fprintf(out, "        kind='%s'\n", is(v->operands, VALUES_FILE) ? "file" : "none");
+        fprintf(out, "        kind='%s'\n", by_kind(v->operands, "file", "directory", "none"));
     }
     fputs("        ;;\n", out);
 }
@@ -124,10 +129,7 @@ static void zsh_action(const char *values, FILE *out)
     if (is_words(values)) {
         fprintf(out, "(%s)", values);
     } else {
-        fputs(is(values, VALUES_FILE)     ? "_files"
-              : is(values, VALUES_FOLDER) ? "_files -/"
-                                          : " ",
-              out);
+        fputs(by_kind(values, "_files", "_files -/", " "), out);
     }
 }
 
@@ -215,10 +217,7 @@ static void fish_values(const char *values, FILE *out)
     if (is_words(values)) {
         fprintf(out, " -x -a '%s'", values);
     } else {
-        fputs(is(values, VALUES_FILE)     ? " -r -F"
-              : is(values, VALUES_FOLDER) ? " -x -a '(__fish_complete_directories)'"
-                                          : " -x",
-              out);
+        fputs(by_kind(values, " -r -F", " -x -a '(__fish_complete_directories)'", " -x"), out);
     }
 }
 
