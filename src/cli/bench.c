@@ -11,7 +11,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -323,28 +322,12 @@ static bool find_in_path(const char *name, char ret[PATH_MAX])
 
 static void read_bwrap_version(struct bench *b)
 {
-    static char option[] = "--version";
-    char *argv[] = {b->bwrap, option, NULL}, *env[] = {NULL}, *line = b->report.bwrap;
-    posix_spawn_file_actions_t actions;
-    int ends[2];
-    pid_t pid;
-    snprintf(line, sizeof b->report.bwrap, "bwrap of an unknown version");
-    if (pipe2(ends, O_CLOEXEC)) {
-        return;
+    struct bwrap_found found = {.version_text = "unknown"};
+    int n = snprintf(found.path, sizeof found.path, "%s", b->bwrap);
+    if (n > 0 && (size_t)n < sizeof found.path) {
+        bwrap_ask_version(&found, NULL);
     }
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    int e = posix_spawn(&pid, b->bwrap, &actions, NULL, argv, env);
-    posix_spawn_file_actions_destroy(&actions);
-    close(ends[1]);
-    ssize_t n = e ? 0 : fd_read_full(ends[0], line, sizeof b->report.bwrap - 1);
-    line[n > 0 ? n : 0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
-    text_no_controls(line);
-    close(ends[0]);
-    if (!e) {
-        waitpid(pid, NULL, 0);
-    }
+    snprintf(b->report.bwrap, sizeof b->report.bwrap, "bubblewrap %s", found.version_text);
 }
 
 // Without it, or where it cannot run, the rest is measured all the same.
@@ -417,7 +400,12 @@ static int begin_service(struct bench *b, const struct cli_places *places)
     int e = start_front(&config, argv, settings, &b->front, &why);
     conf_environment_free(settings);
     if (e) {
-        return stopped(b) ? CANCELLED : complain("%s: %s", why.step, why.text);
+        struct front_error text;
+        if (stopped(b)) {
+            return CANCELLED;
+        }
+        front_explain(&why, &text);
+        return complain("%s", text.text);
     }
     b->outside.service_pid = b->front.pid;
     b->outside.launcher_pid = b->front.launcher;
