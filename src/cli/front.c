@@ -2,7 +2,6 @@
 
 #include "base/fd.h"
 #include "host/refusal.h"
-#include "start/mode.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,14 +17,13 @@ static int refuse(struct front_error *e, const char *what, const char *why)
 // An account's folders are elsewhere than root's.
 static void find_places(struct front_settings *f)
 {
-    static struct start_places places; // as long as the settings, which point to it
     const struct {
         enum setting setting;
         const char *place;
-    } table[] = {{SETTING_WORKSPACE_ROOT, places.data_dir},
-                 {SETTING_RUN_DIR, places.run_dir},
-                 {SETTING_RUNTIME_ROOT, places.runtime_root}};
-    start_places_find(&places);
+    } table[] = {{SETTING_WORKSPACE_ROOT, f->places.data_dir},
+                 {SETTING_RUN_DIR, f->places.run_dir},
+                 {SETTING_RUNTIME_ROOT, f->places.runtime_root}};
+    start_places_find(&f->places);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         if (!f->conf.given[table[i].setting]) {
             f->conf.text[table[i].setting] = table[i].place;

@@ -8,13 +8,15 @@
 #include "conf/conf.h"
 #include "model/lower.h"
 #include "start/bwrap.h"
+#include "start/mode.h"
 #include "start/start.h"
 
 #include <signal.h>
 #include <stdbool.h>
 
 struct front_settings {
-    struct conf conf;
+    struct conf conf; // points into `places` where no setting says so: stays where it was loaded
+    struct start_places places;
     struct calls calls;
     struct lower_host host;
 };
