@@ -222,13 +222,9 @@ static void tell_programs(const struct bench_report *r)
     put_text(&b, "launcher", r->wrapped ? "bwrap" : "native");
     put_text(&b, "bwrap", r->bwrap);
     put_text(&b, "bwrap_missing", r->bwrap_missing);
-    buf_puts(&b, ",\"downgrades\":[");
-    for (size_t i = 0; i < n_downgrades; i++) {
-        if (r->downgrades & downgrades[i].bit) {
-            buf_printf(&b, "%s\"%s\"", b.data[b.len - 1] == '[' ? "" : ",", downgrades[i].name);
-        }
-    }
-    buf_puts(&b, "],\"rows\":[");
+    buf_puts(&b, ",\"downgrades\":");
+    downgrades_write(&b, r->downgrades);
+    buf_puts(&b, ",\"rows\":[");
     for (int p = 0; p < BENCH_N_PROGRAMS; p++) {
         for (int k = 0; k < BENCH_N_KINDS; k++) {
             if (r->row[k][p].n) {

@@ -35,3 +35,16 @@ const struct downgrade downgrades[] = {
      "or isle's own launcher"},
 };
 const size_t n_downgrades = sizeof downgrades / sizeof *downgrades;
+
+void downgrades_write(struct buf *out, uint32_t bits)
+{
+    const char *separator = "";
+    buf_putc(out, '[');
+    for (size_t i = 0; i < n_downgrades; i++) {
+        if (bits & downgrades[i].bit) {
+            buf_printf(out, "%s\"%s\"", separator, downgrades[i].name);
+            separator = ",";
+        }
+    }
+    buf_putc(out, ']');
+}

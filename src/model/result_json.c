@@ -129,15 +129,9 @@ static void put_isolation(struct buf *out, const struct result *r)
     put_text(out, "start", r->isolation.start);
     buf_putc(out, ',');
     put_text(out, "network", r->isolation.network);
-    buf_puts(out, ",\"downgrades\":[");
-    const char *separator = "";
-    for (size_t i = 0; i < n_downgrades; i++) {
-        if (r->isolation.downgrades & downgrades[i].bit) {
-            buf_printf(out, "%s\"%s\"", separator, downgrades[i].name);
-            separator = ",";
-        }
-    }
-    buf_puts(out, "]}");
+    buf_puts(out, ",\"downgrades\":");
+    downgrades_write(out, r->isolation.downgrades);
+    buf_putc(out, '}');
 }
 
 // "2026-11-29T11:36:19.475000Z"; the fraction is left out when it is zero.
