@@ -1,6 +1,5 @@
 #include "app/bench_service.h"
 
-#include "app/service.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/bench.h"
@@ -9,7 +8,6 @@
 #include "plan/args.h"
 #include "workspace/uids.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,8 +20,7 @@ struct service {
     struct loop *loop;
     struct runner *runner;
     struct bench_answer *answer;
-    // LAUNCHER, PARKED
-    struct plan_record record; // the launcher's last answer
+    struct plan_record record; // LAUNCHER, PARKED: the launcher's last answer
     bool answered;
 };
 
@@ -137,34 +134,23 @@ static int park(struct service *s, uint32_t *ret_id)
     return e;
 }
 
-// Both phases with a fresh tmpfs workspace; or phase two alone in a parked sandbox, whose workspace
-// is made ahead as well. Until its END.
-static int run_launch(struct service *s, bool parked)
+// A fresh tmpfs workspace and a launch in it, until its END.
+static int launch(struct service *s, struct lowered *plan, struct runner_call *call, bool parked)
 {
-    static const char small[] = "{\"command\":[\"/bin/true\"],\"limits\":{\"disk_mb\":64}}";
     static const char *const argv[] = {"/bin/true", NULL}, *const env[] = {"PATH=/usr/bin", NULL};
-    struct job job;
-    struct job_error error;
-    struct lowered plan;
-    struct runner_call call = RUNNER_CALL_INIT(answered, s);
-    uint32_t id = 0;
-    int e = job_parse(small, sizeof small - 1, 0, &job, &error);
-    e = e || !parked ? e : park(s, &id);
+    struct plan_request *q = &plan->start;
+    uint64_t begin = clock_now_ns();
+    int e = runner_tmpfs(s->runner, q->uid, plan->workspace_bytes, plan->workspace_inodes, call);
+    e = e ? e : wait_for(s, PLAN_TMPFS);
     if (e) {
         return e;
     }
-    uint64_t begin = clock_now_ns();
-    lower_job(&job, &s->config->host, &(struct lower_staged){0, 4}, &plan);
-    plan.start.uid = uids_take(s->config->uids);
-    e = runner_tmpfs(s->runner, plan.start.uid, plan.workspace_bytes, plan.workspace_inodes, &call);
-    e = e ? e : wait_for(s, PLAN_TMPFS);
+    q->workspace_no = s->record.id;
     begin = parked ? clock_now_ns() : begin;
     AUTO_CLOSE int args = args_pack(argv, env, "/workspace");
     int null = s->config->null;
     const int fds[PLAN_N_START_FDS] = {null, null, null, null, args};
-    plan.start.id = id;
-    plan.start.workspace_no = s->record.id;
-    e = e ? e : runner_send(s->runner, &plan.start, fds, PLAN_N_START_FDS, &call);
+    e = runner_send(s->runner, q, fds, PLAN_N_START_FDS, call);
     e = e ? e : wait_for(s, PLAN_END);
     s->answer->ns = clock_now_ns() - begin;
     s->answer->failed += !e && s->record.status != 0;
@@ -172,8 +158,29 @@ static int run_launch(struct service *s, bool parked)
         uint64_t at = s->record.marks_ns[i];
         s->answer->marks_ns[i] = at > begin ? at - begin : 0;
     }
-    runner_tmpfs_drop(s->runner, plan.start.workspace_no);
-    uids_give(s->config->uids, plan.start.uid);
+    runner_tmpfs_drop(s->runner, q->workspace_no);
+    return e;
+}
+
+// Both phases; or phase two alone in a parked sandbox, whose workspace is made ahead as well.
+static int run_launch(struct service *s, bool parked)
+{
+    static const char small[] = "{\"command\":[\"/bin/true\"],\"limits\":{\"disk_mb\":64}}";
+    struct job job;
+    struct job_error error;
+    struct lowered plan;
+    struct runner_call call = RUNNER_CALL_INIT(answered, s);
+    uint32_t id = 0;
+    int e = job_parse(small, sizeof small - 1, 0, &job, &error);
+    e = e || !parked ? e : park(s, &id);
+    if (!e) {
+        lower_job(&job, &s->config->host, &(struct lower_staged){0, 4}, &plan);
+        plan.start.id = id;
+        plan.start.uid = uids_take(s->config->uids);
+        e = launch(s, &plan, &call, parked);
+        runner_forget(s->runner, &call);
+        uids_give(s->config->uids, plan.start.uid);
+    }
     job_done(&job);
     return e;
 }
@@ -194,17 +201,12 @@ static int obey(struct service *s, const struct bench_order *o)
     return e;
 }
 
-int bench_service_run(const struct seat *seat, struct pipeline_config *config)
+int bench_service_run(const struct seat *seat, const struct pipeline_config *given)
 {
-    AUTO_FREE struct uids *uids = calloc(1, sizeof *uids);
-    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    struct service s = {.config = config};
+    struct pipeline_config config = *given;
+    struct service s = {.config = &config};
     struct bench_order o;
-    if (!uids || null < 0) {
-        return 1;
-    }
-    service_take_seat(seat, uids, null, config);
-    config->ready_workspace = NULL;
+    config.ready_workspace = NULL; // only the first job could have it, and no sample is to differ
     int e = loop_new(&s.loop);
     e = e ? e : runner_new(s.loop, seat->launcher, seat->launcher_pidfd, NULL, NULL, &s.runner);
     while (!e && fd_read_full(seat->front, &o, sizeof o) == (ssize_t)sizeof o) {
@@ -215,8 +217,8 @@ int bench_service_run(const struct seat *seat, struct pipeline_config *config)
     }
     if (s.runner) {
         runner_finish(s.runner);
-        runner_free(s.runner);
     }
+    runner_free(s.runner);
     loop_free(s.loop);
     return e != 0;
 }

@@ -6,6 +6,6 @@
 #include "start/start.h"
 
 // As service_run(): runs in the dropped service until the front closes its socket. Exit status.
-int bench_service_run(const struct seat *seat, struct pipeline_config *config);
+int bench_service_run(const struct seat *seat, const struct pipeline_config *config);
 
 #endif

@@ -4,13 +4,17 @@
 #include "app/places.h"
 #include "app/selftest_service.h"
 #include "app/service.h"
+#include "base/fd.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
 #include "conf/conf.h"
 #include "doctor/trial.h"
+#include "workspace/uids.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,18 +24,46 @@
 // Which service: the first word that start_front() was given. `isle run` gives none.
 static const struct {
     const char *word;
-    int (*run)(const struct seat *seat, struct pipeline_config *config);
+    int (*run)(const struct seat *seat, const struct pipeline_config *config);
 } services[] = {
     {"", service_run}, {BENCH_SERVICE, bench_service_run}, {TRIAL_WORD, selftest_service_run}};
 
-static int run_service(const char *word, const struct seat *seat, struct pipeline_config *config)
+static int dispatch(const char *word, const struct seat *seat, const struct pipeline_config *config)
 {
-    for (size_t i = 0; i < sizeof services / sizeof *services; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(services); i++) {
         if (strcmp(word, services[i].word) == 0) {
             return services[i].run(seat, config);
         }
     }
     return 1;
+}
+
+// What a pipeline needs: of the settings, of the seat, of this process.
+static int run_service(const char *word, const struct seat *seat, const struct conf *conf)
+{
+    AUTO_FREE struct uids *uids = calloc(1, sizeof *uids);
+    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (!uids || null < 0) {
+        return 1;
+    }
+    uids->count = seat->n_uids;
+    uids->next = seat->first_uid;
+    struct pipeline_config config = {
+        .workspace_root = seat->workspace_root,
+        .cache_root = seat->cache_root,
+        .ready_workspace = "once/" CLI_READY_WORKSPACE,
+        .null = null,
+        .uids = uids,
+        .artifact_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
+        .artifacts_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
+        .ahead_network = seat->ahead_network,
+        .downgrades = seat->downgrades,
+        .tz = "UTC",
+        .launcher = seat->made_by == SEAT_BWRAP ? "bwrap" : "native",
+        .bwrap = seat->made_by == SEAT_BWRAP ? seat->bwrap : NULL,
+    };
+    lower_host_read(conf, &config.host);
+    return dispatch(word, seat, &config);
 }
 
 static int be_service(int argc, char **argv)
@@ -49,14 +81,7 @@ static int be_service(int argc, char **argv)
         start_seat_done(&seat);
         return 125;
     }
-    struct pipeline_config config = {
-        .artifact_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
-        .artifacts_max_bytes = (uint64_t)conf.number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
-        .ready_workspace = "once/" CLI_READY_WORKSPACE,
-        .tz = "UTC",
-    };
-    lower_host_read(&conf, &config.host);
-    int status = run_service(argc > 1 ? argv[1] : "", &seat, &config);
+    int status = run_service(argc > 1 ? argv[1] : "", &seat, &conf);
     if (status) {
         start_seat_done(&seat);
     } else { // the front waits for both of us, which end side by side

@@ -272,38 +272,13 @@ static void end(struct service *s)
     }
     frame_decoder_done(&s->in);
     outbox_free(&s->out);
-    if (s->runner) {
-        runner_free(s->runner);
-    }
+    runner_free(s->runner);
     loop_free(s->loop);
 }
 
-void service_take_seat(const struct seat *seat, struct uids *uids, int null,
-                       struct pipeline_config *config)
+int service_run(const struct seat *seat, const struct pipeline_config *config)
 {
-    uids->count = seat->n_uids;
-    uids->next = seat->first_uid;
-    config->uids = uids;
-    config->null = null;
-    config->workspace_root = seat->workspace_root;
-    config->cache_root = seat->cache_root;
-    config->downgrades = seat->downgrades;
-    config->ahead_network = seat->ahead_network;
-    if (seat->made_by == SEAT_BWRAP) {
-        config->launcher = "bwrap";
-        config->bwrap = seat->bwrap;
-    }
-}
-
-int service_run(const struct seat *seat, struct pipeline_config *config)
-{
-    AUTO_FREE struct uids *uids = calloc(1, sizeof *uids);
-    AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     struct service s = {.config = config};
-    if (!uids || null < 0) {
-        return 1;
-    }
-    service_take_seat(seat, uids, null, config);
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);
     bool failed = e || s.failed;

@@ -5,15 +5,10 @@
 #include "job/pipeline.h"
 #include "start/start.h"
 
-// Everything of the seat that a pipeline needs. uids and null become the configuration's.
-void service_take_seat(const struct seat *seat, struct uids *uids, int null,
-                       struct pipeline_config *config);
-
 // Runs in the dropped service, with the front's socket and the launcher of `seat`. Takes FDS frames
 // and one JOB, sends STDOUT, STDERR and artifacts as they come and FINAL last; CANCEL, or the end
-// of the front, ends the job. `config` has the host's figures and settings; what comes from the
-// seat is filled in here. Exit status of the process: 0, or 1 when the front or the launcher was
-// lost.
-int service_run(const struct seat *seat, struct pipeline_config *config);
+// of the front, ends the job. Exit status of the process: 0, or 1 when the front or the launcher
+// was lost.
+int service_run(const struct seat *seat, const struct pipeline_config *config);
 
 #endif
