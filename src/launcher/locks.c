@@ -113,8 +113,11 @@ static _Noreturn void count_all(const struct launcher *l)
     close(SEAT_SERVICE_PIDFD);
     for (int i = 0; i < PLAN_MAX_SANDBOXES; i++) {
         const struct box *b = &l->box[i];
+        if (!b->id) {
+            continue; // its numbers are others' by now
+        }
         fd_close(b->sock);
-        if (b->id && b->executed && !b->gone && count_box(l, b) > MAX_LOCKS) {
+        if (b->executed && !b->gone && count_box(l, b) > MAX_LOCKS) {
             l->locks.over[i] = b->id;
         }
     }
