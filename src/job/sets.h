@@ -32,4 +32,5 @@ struct sets {
 int sets_register(struct sets *s);
 // Gives them back: the launcher forgets their numbers. Whoever runs with them keeps them.
 void sets_drop(struct sets *s);
+
 #endif

@@ -210,7 +210,8 @@ static void seal_shim(const struct launcher *l)
 static int fence(const struct launcher *l)
 {
     static const uint32_t more[] = {SYS_clone, SYS_socket, SYS_prctl};
-    uint32_t calls[SECCOMP_MAX_CALLS], n = l->config.n_calls;
+    uint32_t calls[SEAT_MAX_CALLS + ARRAY_LEN(more)], n = l->config.n_calls;
+    _Static_assert(ARRAY_LEN(calls) <= SECCOMP_MAX_CALLS, "the most that a filter takes");
     memcpy(calls, l->config.calls, n * sizeof *calls);
     for (size_t i = 0; i < ARRAY_LEN(more) && l->config.launcher == SEAT_BWRAP; i++) {
         calls[n++] = more[i];

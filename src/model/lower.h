@@ -23,9 +23,9 @@ struct lower_host {
 // From the settings and this process's CPUs.
 void lower_host_read(const struct conf *c, struct lower_host *ret);
 
-// A limit that the job itself gave and the host does not have is refused, by name and bound; a
-// default is lowered to what there is. So is a package set where there are none, and the
-// host's network where it is not allowed; the default one is filled in. 0 or -EINVAL.
+// What the job itself asks for and the host does not have or allow is refused, by name and bound: a
+// limit, a package set, the host's network. What it left open is filled in: a default limit is
+// lowered to what there is, the network is the setting's. 0 or -EINVAL.
 int lower_check_host(struct job *j, const struct lower_host *host, struct job_error *ret_error);
 
 // What staging will put into the workspace before the job runs. With disk_mb 0 the tmpfs has

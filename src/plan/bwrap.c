@@ -1,5 +1,7 @@
 #include "plan/bwrap.h"
 
+#include "plan/plan.h"
+
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -115,7 +117,7 @@ static void add_covers(struct words *w, const struct bwrap_cover *covers)
 static void add_sets(struct words *w, uint32_t n_sets)
 {
     char from[32], to[32];
-    for (unsigned i = 0; i < 8; i++) {
+    for (unsigned i = 0; i < PLAN_SETS_PER_JOB; i++) {
         snprintf(from, sizeof from, "/job/packages/%u", i);
         snprintf(to, sizeof to, "/packages/%u", i);
         if (i < n_sets) {
