@@ -12,48 +12,32 @@ import sys
 
 SRC = pathlib.Path(__file__).resolve().parent.parent / "src"
 
-LAYERS: dict[str, set[str]] = {
-    "base": set(),
-    # towards the kernel
-    "plan": {"base"},
-    "kernel": {"base", "plan"},
-    "guest": {"base", "plan", "kernel"},
-    "launcher": {"base", "plan", "kernel", "guest"},  # what the shim tells it, the filters' numbers
-    "host": {"base", "kernel"},  # what a host is and allows
-    "start": {"base", "plan", "kernel", "host"},
-    # towards the user
-    "codec": {"base"},
-    "io": {"base"},
-    "conf": {"base"},
-    "model": {"base", "plan", "codec", "io", "conf"},
-    "workspace": {"base", "plan", "kernel", "codec", "io", "conf", "model"},
-    "runtime": {"base", "plan", "codec", "io", "conf", "model"},
-    "job": {"base", "plan", "codec", "io", "conf", "model", "workspace", "runtime"},
-    # the service's parts
-    "queue": {"base"},
-    # the rows of `isle doctor`, and the self-test of a service
-    "doctor": {"base", "plan", "host", "start", "codec", "io", "conf", "model", "job"},
-    "cli": {
-        *(
-            "base",
-            "plan",
-            "guest",
-            "host",
-            "start",
-            "codec",
-            "io",
-            "conf",
-            "model",
-            "workspace",
-            "runtime",
-            "job",
-            "doctor",
-        ),
-    },  # guest: which system calls have a name
-    "app": {
-        *("base", "plan", "kernel", "start", "codec", "io", "conf", "model", "workspace", "runtime", "job", "doctor"),
-        "cli",
-    },
+LAYERS = {
+    folder: set(below.split())
+    for folder, below in {
+        "base": "",
+        # towards the kernel
+        "plan": "base",
+        "kernel": "base plan",
+        "guest": "base plan kernel",
+        "launcher": "base plan kernel guest",  # what the shim tells it, the filters' numbers
+        "host": "base kernel",
+        "start": "base plan kernel host",
+        # towards the user
+        "codec": "base",
+        "io": "base",
+        "conf": "base",
+        "model": "base plan codec io conf",
+        "workspace": "base plan kernel codec io conf model",
+        "runtime": "base plan codec io conf model",
+        "job": "base plan codec io conf model workspace runtime",
+        # the service's parts
+        "queue": "base",
+        # the front: cli includes guest for the names of system calls
+        "doctor": "base plan host start codec io conf model job",
+        "cli": "base plan guest host start codec io conf model workspace runtime job doctor",
+        "app": "base plan kernel start codec io conf model workspace runtime job doctor cli",
+    }.items()
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)

@@ -231,12 +231,13 @@ def part_sanitized(part: Part) -> Count:
 
 # One build for both: calls fail on purpose, and lines are counted.
 COUNTED = BUILD / "counted"
+COUNTED_OPTIONS = ("-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug")
 # Of the tests of the real programs those that go into many corners, for their time.
 COUNTED_TESTS = ("e2e/test_start", "e2e/test_network", "e2e/test_run_host", "e2e/test_run_result", "attack/test_policy")
 
 
 def part_inject(part: Part) -> Count:
-    if not part.setup("counted", "-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"):
+    if not part.setup(COUNTED.name, *COUNTED_OPTIONS):
         return Count(failed=1, notes=["the build with failure injection failed"])
     # Only the tests that make calls fail; the others are as in the ordinary build.
     listed = subprocess.run(
@@ -251,7 +252,7 @@ def part_inject(part: Part) -> Count:
 
 
 def part_coverage(part: Part) -> Count:
-    if not part.setup("counted", "-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"):
+    if not part.setup(COUNTED.name, *COUNTED_OPTIONS):
         return Count(failed=1, notes=["the build that counts lines failed"])
     tool = (sys.executable, "tools/coverage.py", COUNTED)
     count = part.check(*tool, "reset")
@@ -352,7 +353,8 @@ KINDS = (
     Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=8, present=exists("tests/e2e")),
     Kind("compat", part_compat, "other people's programs as jobs", stage=9, present=exists("tests/compat")),
-    # Variants (part_variant) follow one by one, a stage each: the canaries have fixed addresses.
+    # Variants (part_variant): two beside parts that mostly compute, none beside another. Tests that share the
+    # canaries' addresses wait for each other (tests/conftest.py).
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=8),
     Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=9),
     Kind("bwrap-user", part_variant, "the same, as that user", stage=10),
