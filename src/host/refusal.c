@@ -11,7 +11,8 @@
 #define SYSCTL_FILE "/etc/sysctl.d/60-isle.conf"
 #define PROFILE                                                                                    \
     "keep the restriction and let isle alone be free of it: cp deploy/apparmor/isle "              \
-    "/etc/apparmor.d/ && apparmor_parser -r /etc/apparmor.d/isle"
+    "/etc/apparmor.d/ && apparmor_parser -r /etc/apparmor.d/isle (installed: "                     \
+    "share/isle/apparmor/isle)"
 
 const char *const refusal_names[REFUSAL_COUNT] = {
     [REFUSAL_NONE] = "none",

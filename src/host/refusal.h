@@ -28,7 +28,7 @@ struct refusal {
     char what[200];       // "kernel.unprivileged_userns_clone is 0"
     char fix[200];        // one line; what works until the next boot, where that is a setting
     char persistent[200]; // the same for good; "" where fix is for good already
-    char instead[200];    // another way: the AppArmor profile; "" where there is none
+    char instead[280];    // another way: the AppArmor profile; "" where there is none
     bool of_node;         // the setting belongs to the machine around this container
 };
 

@@ -114,6 +114,27 @@ def test_doctor_without_isolation(isle):
         assert report["self_test"]["started"] is False
 
 
+@pytest.mark.parametrize(
+    ("what", "status", "state", "found"),
+    [
+        ("missing", 1, "failed", "No such file"),
+        ("set-uid", 1, "failed", "CVE-2026-41163"),
+        ("old", 0, "advice", "version 0.8.0"),
+    ],
+)
+def test_doctor_names_what_is_wrong_with_bubblewrap(isle, what, status, state, found):
+    with variants.folder("isle-bwrap-") as folder:
+        folder.chmod(0o755)  # it is asked for its version as nobody
+        bwrap = folder / "bwrap"
+        if what != "missing":
+            bwrap.write_text("#!/bin/sh\necho bubblewrap 0.8.0\n")
+            bwrap.chmod(0o4755 if what == "set-uid" else 0o755)
+        got, report = doctor(isle, "--no-self-test", env={"SANDBOX_FILESYSTEM_ISOLATION_BINARY": str(bwrap)})
+    check = row(report, "bubblewrap")
+    assert (got, check["state"]) == (status, state) and found in check["found"], check
+    assert state != "advice" or "CVE-2026-87766" in check["cost"]
+
+
 # ---- The attacks are worth something: without a sandbox each finds what it looks for
 
 OUTSIDE = """
