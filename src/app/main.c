@@ -59,7 +59,7 @@ static int run_service(const char *word, const struct seat *seat, const struct c
         .ahead_network = seat->ahead_network,
         .downgrades = seat->downgrades,
         .tz = "UTC",
-        .launcher = seat->made_by == SEAT_BWRAP ? "bwrap" : "native",
+        .launcher = seat_launcher_names[seat->made_by],
         .bwrap = seat->made_by == SEAT_BWRAP ? seat->bwrap : NULL,
     };
     lower_host_read(conf, &config.host);

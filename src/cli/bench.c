@@ -54,7 +54,7 @@ struct bench {
     struct front_settings settings;
     struct bench_report report;
     struct bench_outside outside;
-    struct bwrap_found wrapper; // with report.wrapped: makes isle's sandboxes
+    struct bwrap_found wrapper; // with SEAT_BWRAP: makes isle's sandboxes
     struct front front;
     bool kind[BENCH_N_KINDS], program[BENCH_N_PROGRAMS]; // asked for, and there
     int signals;
@@ -130,11 +130,11 @@ static int read_options(struct bench *b)
     int e = number_option("--rounds", b->options.rounds, 3, 10000, &r->rounds);
     e = e ? e : number_option("--jobs", b->options.jobs, 0, 100000, &r->jobs);
     struct front_error why;
-    if (!e && (front_choose_launcher(&b->settings, b->options.launcher, &r->wrapped, &why) ||
-               (r->wrapped && front_find_bwrap(&b->settings, &b->wrapper, &why)))) {
+    if (!e && (front_choose_launcher(&b->settings, b->options.launcher, &r->launcher, &why) ||
+               (r->launcher == SEAT_BWRAP && front_find_bwrap(&b->settings, &b->wrapper, &why)))) {
         return complain("%s", why.text);
     }
-    if (!e && r->wrapped && r->detail) {
+    if (!e && r->launcher != SEAT_NATIVE && r->detail) {
         return complain("--detail looks into isle's own launcher: give --launcher native with it");
     }
     e = e ? e
@@ -389,7 +389,7 @@ static void free_room(struct bench *b)
 static int begin_service(struct bench *b, const struct cli_places *places)
 {
     struct start_config config = front_start_config(&b->settings, places);
-    config.bwrap = b->report.wrapped ? &b->wrapper : NULL;
+    config.bwrap = b->report.launcher == SEAT_BWRAP ? &b->wrapper : NULL;
     struct start_error why;
     static char word[] = BENCH_SERVICE;
     char *argv[] = {word, NULL};
@@ -449,7 +449,7 @@ static int run_bench(struct bench *b, const struct cli_places *places)
                                         .bwrap = b->bwrap,
                                         .workspace = b->workspace,
                                         .isle = b->isle,
-                                        .wrapped = b->report.wrapped};
+                                        .launcher = b->report.launcher};
     b->signals = front_hold_signals(&before);
     int e = begin_service(b, places);
     if (!e) {

@@ -4,6 +4,7 @@
 #define ISLE_CLI_BENCH_H
 
 #include "plan/plan.h"
+#include "plan/seat.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -61,9 +62,9 @@ struct bench_report {
     uint32_t downgrades;
     uint64_t pss_kb;
     bool detail;
-    bool wrapped;            // isle's sandboxes are made by Bubblewrap, too
-    char bwrap[64];          // its version; "": not measured
-    char bwrap_missing[200]; // why, when it was asked for and is not there
+    enum seat_launcher launcher; // of isle's sandboxes
+    char bwrap[64];              // its version; "": not measured
+    char bwrap_missing[200];     // why, when it was asked for and is not there
 };
 
 extern const char *const bench_kind_names[BENCH_N_KINDS]; // words of --only, and of the JSON
@@ -73,12 +74,12 @@ void bench_tell(const struct bench_report *r, bool json);
 
 // Programs that the front itself starts.
 struct bench_outside {
-    const char *root;      // the runtime root
-    const char *bwrap;     // its path
-    const char *workspace; // a folder that bwrap binds
-    const char *isle;      // this program
-    bool wrapped;          // its sandboxes are made by Bubblewrap
-    int service_pid;       // the other children of this process: no job's end
+    const char *root;            // the runtime root
+    const char *bwrap;           // its path
+    const char *workspace;       // a folder that bwrap binds
+    const char *isle;            // this program
+    enum seat_launcher launcher; // of its sandboxes
+    int service_pid;             // the other children of this process: no job's end
     int launcher_pid;
 };
 

@@ -144,7 +144,7 @@ static void tell_people(const struct bench_report *r)
         printf(" jobs/s: %d jobs, %d at once, %u CPUs.", r->jobs, r->in_flight, r->cpus);
     }
     putchar('\n');
-    if (r->wrapped) {
+    if (r->launcher == SEAT_BWRAP) {
         printf("isle's sandboxes were made by Bubblewrap, which isle then locks further.\n");
     }
     if (r->load > 0.5 * r->cpus) {
@@ -219,7 +219,7 @@ static void tell_programs(const struct bench_report *r)
     AUTO_BUF struct buf b = BUF_INIT(1 << 20);
     buf_printf(&b, "{\"rounds\":%d,\"jobs\":%d,\"in_flight\":%d,\"cpus\":%u,\"load\":%.2f",
                r->rounds, r->jobs, r->in_flight, r->cpus, r->load);
-    put_text(&b, "launcher", r->wrapped ? "bwrap" : "native");
+    put_text(&b, "launcher", seat_launcher_names[r->launcher]);
     put_text(&b, "bwrap", r->bwrap);
     put_text(&b, "bwrap_missing", r->bwrap_missing);
     buf_puts(&b, ",\"downgrades\":");

@@ -83,8 +83,8 @@ static void build(struct command *c, const struct bench_outside *o, enum bench_k
     *c = (struct command){.env = env};
     if (kind == BENCH_RUN) {
         c->env = environ;
-        add(c, (const char *const[]){o->isle, "run", "--launcher", o->wrapped ? "bwrap" : "native",
-                                     NULL});
+        const char *launcher = seat_launcher_names[o->launcher];
+        add(c, (const char *const[]){o->isle, "run", "--launcher", launcher, NULL});
         add(c, runs[program]);
         return;
     }

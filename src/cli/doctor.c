@@ -200,7 +200,7 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     struct front_error why;
     static struct trial trial;
     struct bwrap_found bwrap;
-    bool wrapped;
+    enum seat_launcher launcher;
     int status;
     if (!verb_begin(&verb_doctor, argv, &o, &rest, &status)) {
         return status;
@@ -210,10 +210,10 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
                              rest.n_operands ? rest.operands[0] : "--");
     }
     if (front_settings_load(&settings, &why) ||
-        front_choose_launcher(&settings, o.launcher, &wrapped, &why)) {
+        front_choose_launcher(&settings, o.launcher, &launcher, &why)) {
         return verb_complain("doctor", "%s", why.text);
     }
-    if (wrapped && front_find_bwrap(&settings, &bwrap, &why)) { // its row says so
+    if (launcher == SEAT_BWRAP && front_find_bwrap(&settings, &bwrap, &why)) { // its row says so
         o.no_self_test = true;
     }
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -221,9 +221,9 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     d.conf = &settings.conf;
     d.libexec_dir = places->libexec_dir;
     d.guest_dir = places->guest_dir;
-    d.wrapped = wrapped;
+    d.wrapped = launcher == SEAT_BWRAP;
     if (!o.no_self_test && places->found) {
-        int e = try_start(&settings, places, wrapped ? &bwrap : NULL, &trial);
+        int e = try_start(&settings, places, d.wrapped ? &bwrap : NULL, &trial);
         if (e) {
             return e == -EINTR ? CANCELLED : verb_complain("doctor", "%s", strerror(-e));
         }

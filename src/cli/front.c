@@ -50,18 +50,22 @@ int front_settings_load(struct front_settings *ret, struct front_error *ret_erro
     return 0;
 }
 
-int front_choose_launcher(const struct front_settings *f, const char *option, bool *ret_wrapped,
-                          struct front_error *ret_error)
+int front_choose_launcher(const struct front_settings *f, const char *option,
+                          enum seat_launcher *ret, struct front_error *ret_error)
 {
-    bool native = option && strcmp(option, "native") == 0;
-    bool bwrap = option && strcmp(option, "bwrap") == 0;
-    if (option && !native && !bwrap) {
-        snprintf(ret_error->text, sizeof ret_error->text,
-                 "--launcher: %.100s is none; there are native and bwrap", option);
-        return -EINVAL;
+    if (!option) {
+        *ret = f->conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY] ? SEAT_BWRAP : SEAT_NATIVE;
+        return 0;
     }
-    *ret_wrapped = option ? bwrap : f->conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY];
-    return 0;
+    for (int i = 0; i < SEAT_N_LAUNCHERS; i++) {
+        if (strcmp(option, seat_launcher_names[i]) == 0) {
+            *ret = (enum seat_launcher)i;
+            return 0;
+        }
+    }
+    snprintf(ret_error->text, sizeof ret_error->text,
+             "--launcher: %.100s is none; there are native and bwrap", option);
+    return -EINVAL;
 }
 
 int front_find_bwrap(const struct front_settings *f, struct bwrap_found *ret,

@@ -29,9 +29,9 @@ struct front_error {
 int front_settings_load(struct front_settings *ret, struct front_error *ret_error);
 
 // Who makes the sandboxes: `option` (--launcher's value), or what the settings say where it is
-// NULL. 0 with *ret_wrapped (Bubblewrap does), or -EINVAL with *ret_error.
-int front_choose_launcher(const struct front_settings *f, const char *option, bool *ret_wrapped,
-                          struct front_error *ret_error);
+// NULL. 0, or -EINVAL with *ret_error.
+int front_choose_launcher(const struct front_settings *f, const char *option,
+                          enum seat_launcher *ret, struct front_error *ret_error);
 // The Bubblewrap that the settings name, and its version. 0, or -errno with *ret_error.
 int front_find_bwrap(const struct front_settings *f, struct bwrap_found *ret,
                      struct front_error *ret_error);

@@ -30,8 +30,8 @@ struct run {
     struct front_settings settings;
     struct run_job job;
     struct outdir artifacts;
-    struct bwrap_found bwrap; // with `wrapped`
-    bool wrapped;             // Bubblewrap makes the sandbox
+    enum seat_launcher launcher;
+    struct bwrap_found bwrap; // with SEAT_BWRAP
     const struct cli_places *places;
     sigset_t caller_mask;
 };
@@ -55,7 +55,7 @@ static int prepare(struct run *r, char **argv)
     if (front_settings_load(&r->settings, &setting)) {
         return complain("%s", setting.text);
     }
-    if (front_choose_launcher(&r->settings, r->options.launcher, &r->wrapped, &setting)) {
+    if (front_choose_launcher(&r->settings, r->options.launcher, &r->launcher, &setting)) {
         return complain("%s", setting.text);
     }
     if (run_job_build(&r->options, &r->settings.host, &r->job, &job)) {
@@ -82,7 +82,7 @@ static int print_own_result(const struct run *r, enum reason reason, const char 
     AUTO_BUF struct buf json = BUF_INIT(1 << 20);
     result_init(&result, r->job.job.id, 0, 0);
     result_fail(&result, reason, STAGE_PREPARATION, "%s", text);
-    result.isolation.launcher = r->wrapped ? "bwrap" : "native";
+    result.isolation.launcher = seat_launcher_names[r->launcher];
     if (r->options.json && result_write(&json, &result) == 0) {
         puts(buf_text(&json));
     } else if (!r->options.json) {
@@ -124,7 +124,7 @@ static struct start_config start_config_of(const struct run *r)
     if (r->job.job.network == JOB_NETWORK_HOST) {
         c.ahead_network = PLAN_NETWORK_HOST;
     }
-    c.bwrap = r->wrapped ? &r->bwrap : NULL;
+    c.bwrap = r->launcher == SEAT_BWRAP ? &r->bwrap : NULL;
     return c;
 }
 
@@ -132,7 +132,7 @@ static struct start_config start_config_of(const struct run *r)
 static int find_bwrap(struct run *r)
 {
     struct front_error why;
-    if (!r->wrapped) {
+    if (r->launcher != SEAT_BWRAP) {
         return 0;
     }
     return front_find_bwrap(&r->settings, &r->bwrap, &why)
@@ -309,7 +309,8 @@ int run_main(int argc, char **argv, const struct cli_places *places)
         status = find_bwrap(&r);
         status = status ? status
                         : show_plan_print(&r.job, &r.settings.host, &r.settings.conf,
-                                          r.wrapped ? &r.bwrap : NULL, r.options.json, stdout);
+                                          r.launcher == SEAT_BWRAP ? &r.bwrap : NULL,
+                                          r.options.json, stdout);
     } else if (status == 0) {
         raise_descriptor_limit(&r);
         status = run_job(&r);

@@ -542,7 +542,7 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
     p->begin = LOOP_TIMER_INIT(prepare, p);
     result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
                 (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);
-    p->result.isolation.launcher = config->launcher ? config->launcher : "native";
+    p->result.isolation.launcher = config->launcher;
     p->result.isolation.start = "cold";
     p->result.isolation.network = p->job.network == JOB_NETWORK_HOST ? "host" : "none";
     p->result.isolation.downgrades = config->downgrades;

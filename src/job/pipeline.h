@@ -46,7 +46,7 @@ struct pipeline_config {
     uint32_t ahead_network; // enum plan_network of the sandbox that is parked, if there is one
     uint32_t downgrades;    // enum plan_downgrade bits, for the result
     const char *tz;         // TZ inside
-    const char *launcher;   // for the result: "native"
+    const char *launcher;   // its name, for the result
     const char *bwrap;      // path and version, for messages; NULL with another launcher
 };
 

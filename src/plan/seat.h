@@ -28,8 +28,9 @@ enum seat_fd {
 // Controllers isle uses. v1: each its own hierarchy (or co-mounted: the same folder opened twice).
 enum seat_controller { SEAT_MEMORY, SEAT_PIDS, SEAT_CPU, SEAT_CPUACCT, SEAT_N_V1 };
 
-// What makes a sandbox.
-enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP };
+// What makes a sandbox. Its name is that of options, results and reports.
+enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP, SEAT_N_LAUNCHERS };
+extern const char *const seat_launcher_names[SEAT_N_LAUNCHERS];
 
 enum {
     SEAT_MAGIC = 0x49534c45,

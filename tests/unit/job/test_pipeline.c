@@ -72,6 +72,7 @@ static void begin(struct bench *b, const char *artifact)
     b->root = open(b->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     assert_int_equal(mkdirat(b->root, "once", 0700), 0);
     b->config = (struct pipeline_config){
+        .launcher = "native",
         .workspace_root = b->root,
         .null = open("/dev/null", O_RDWR | O_CLOEXEC),
         .uids = &b->uids,
