@@ -299,6 +299,29 @@ int child_devices(struct start *s)
     return 0;
 }
 
+// The programs of an account pay into the same counters as what lives in its namespaces, in inner
+// ones too (/proc/sys/user): jobs get half, so that an editor or a desktop is never refused.
+int child_own_shares(struct start *s)
+{
+    static const char *const halved[][2] = {
+        {"proc/sys/fs/inotify/max_user_instances", "proc/sys/user/max_inotify_instances"},
+        {"proc/sys/fs/inotify/max_user_watches", "proc/sys/user/max_inotify_watches"}};
+    for (size_t i = 0; i < ARRAY_LEN(halved); i++) {
+        char text[24];
+        unsigned long all;
+        if (fd_read_at(AT_FDCWD, halved[i][0], text, sizeof text) <= 0 ||
+            sscanf(text, "%lu", &all) != 1) {
+            continue; // a kernel without inotify
+        }
+        snprintf(text, sizeof text, "%lu", all - all / 2);
+        int e = fd_write_at(AT_FDCWD, halved[i][1], text);
+        if (e) {
+            return start_fail(s, e, "/%s", halved[i][1]);
+        }
+    }
+    return 0;
+}
+
 // Who makes a user namespace pays for all that lives in it, in counters with limits for the whole
 // host: inotify instances (128), watches, message queues, pending signals. Not host root, whose own
 // programs would be refused then, but the first id of this instance. Capabilities stay: some hosts

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -176,6 +177,27 @@ const char *start_userns_advice(int error)
     }
 }
 
+// What the kernel counts per user across namespaces (user_namespaces(7)): a new one remembers its
+// maker's soft limits as the most that the user may have while something in it asks for more. Half
+// of the caller's, so that the account's own programs are never refused on a job's account.
+static pid_t clone_with_half(struct clone_args *a)
+{
+    static const __rlimit_resource_t counted[] = {RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE,
+                                                  RLIMIT_MEMLOCK};
+    struct rlimit own[ARRAY_LEN(counted)];
+    for (size_t i = 0; i < ARRAY_LEN(counted); i++) {
+        getrlimit(counted[i], &own[i]);
+        struct rlimit half = own[i];
+        half.rlim_cur = half.rlim_cur == RLIM_INFINITY ? half.rlim_cur : half.rlim_cur / 2;
+        setrlimit(counted[i], &half);
+    }
+    pid_t pid = sys_clone3(a);
+    for (size_t i = 0; i < ARRAY_LEN(counted) && pid != 0; i++) {
+        setrlimit(counted[i], &own[i]);
+    }
+    return pid;
+}
+
 int front_clone(struct start *s)
 {
     // An account's child is born where it may mount; its own proc wants a pid namespace of its own.
@@ -195,7 +217,7 @@ int front_clone(struct start *s)
                            .cgroup = (unsigned)(group < 0 ? 0 : group)};
     s->record.marks_ns[START_T_CLONED] = clock_now_ns();
     fflush(NULL); // else the child holds a copy of what is not written yet
-    pid_t pid = sys_clone3(&a);
+    pid_t pid = inside ? clone_with_half(&a) : sys_clone3(&a);
     if (pid < 0) {
         return start_fail(s, pid, "%s", inside ? start_userns_advice(pid) : "child process");
     }

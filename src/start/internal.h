@@ -131,6 +131,7 @@ int maps_run_inside(const struct start_mode *m, int (*work)(void *ctx), void *ct
 _Noreturn void child_run(struct start *s);
 int child_session(struct start *s);
 int child_mounts(struct start *s);
+int child_own_shares(struct start *s);
 int child_devices(struct start *s);
 int child_network(struct start *s); // network.c
 int child_bwrap(struct start *s);

@@ -62,6 +62,9 @@ const struct start_step start_steps[] = {
     {"own-mounts", START_CHILD, START_FOR_ACCOUNTS, child_mounts,
      "The same mounts by an account, in the namespace that is its own; its proc is fully visible "
      "as the pid namespace is its own too."},
+    {"own-shares", START_CHILD, START_FOR_ACCOUNTS, child_own_shares,
+     "Jobs' watches count as the account's, whose own programs keep half of them; written in the "
+     "proc that was just mounted, as a container's cannot be."},
     {"own-devices", START_CHILD, START_FOR_ACCOUNTS, child_devices,
      "The host's nodes, bound: to make some needs mknod."},
     {"own-network", START_CHILD, START_FOR_ACCOUNTS, child_network,

@@ -59,7 +59,9 @@ static void test_order(void **state)
         {"subordinate-maps", "no-groups"},
         {"no-groups", "ids"},
         {"ids", "own-mounts"},
+        {"own-mounts", "own-shares"}, // its proc
         {"own-mounts", "own-devices"},
+        {"own-shares", "self-check"},
         {"own-devices", "self-check"},
         {"drop-rights", "filter"},
         {"self-check", "launcher"}, // nothing starts unproven
