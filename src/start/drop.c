@@ -6,7 +6,9 @@
 #include "plan/plan.h"
 #include "start/internal.h"
 
+#include <asm/sockios.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -156,7 +158,18 @@ static const unsigned denied_single[] = {
     SYS_process_mrelease,
 };
 
+// The same by way of a file, whose signals the kernel sends with the rights of who asked for them.
+static const struct denied_argument {
+    unsigned call, value; // of its second argument
+} denied_owners[] = {
+    {SYS_fcntl, F_SETOWN},
+    {SYS_fcntl, F_SETOWN_EX},
+    {SYS_ioctl, FIOSETOWN},
+    {SYS_ioctl, SIOCSPGRP},
+};
+
 enum {
+    N_OWNERS = sizeof denied_owners / sizeof *denied_owners,
     N_SINGLE = sizeof denied_single / sizeof *denied_single,
     N_DENIED = sizeof denied / sizeof *denied,
     NEW_NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
@@ -179,9 +192,27 @@ static unsigned short deny(struct sock_filter *f, unsigned short n, const unsign
     return n;
 }
 
+static unsigned short deny_single(struct sock_filter *f, unsigned short n)
+{
+    n = deny(f, n, denied_single, N_SINGLE);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_prlimit64, 0, 4); // its own limits only
+    f[n++] = (struct sock_filter)LOAD(args[0]);
+    f[n++] = (struct sock_filter)JUMP(BPF_JEQ, 0, 1, 0);
+    f[n++] = (struct sock_filter)REFUSE(EPERM);
+    f[n++] = (struct sock_filter)LOAD(nr);
+    for (unsigned i = 0; i < N_OWNERS; i++) {
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, denied_owners[i].call, 0, 4);
+        f[n++] = (struct sock_filter)LOAD(args[1]);
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, denied_owners[i].value, 0, 1);
+        f[n++] = (struct sock_filter)REFUSE(EPERM);
+        f[n++] = (struct sock_filter)LOAD(nr);
+    }
+    return n;
+}
+
 int inner_filter(struct start *s)
 {
-    struct sock_filter f[(N_DENIED + N_SINGLE) * 2 + 32];
+    struct sock_filter f[(N_DENIED + N_SINGLE) * 2 + N_OWNERS * 5 + 32];
     unsigned short n = 0;
     f[n++] = (struct sock_filter)LOAD(arch);
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SECCOMP_ARCH, 1, 0);
@@ -193,12 +224,7 @@ int inner_filter(struct start *s)
     f[n++] = (struct sock_filter)REFUSE(ENOSYS);
     n = deny(f, n, denied, N_DENIED);
     if (s->record.user == START_SINGLE) {
-        n = deny(f, n, denied_single, N_SINGLE);
-        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_prlimit64, 0, 4); // its own limits only
-        f[n++] = (struct sock_filter)LOAD(args[0]);
-        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, 0, 1, 0);
-        f[n++] = (struct sock_filter)REFUSE(EPERM);
-        f[n++] = (struct sock_filter)LOAD(nr);
+        n = deny_single(f, n);
     }
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone, 0, 3);
     f[n++] = (struct sock_filter)LOAD(args[0]);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
@@ -85,6 +86,22 @@ static void attack_proc_files(struct border *b, const struct target *t)
     border_check(b, name, access(path, F_OK) < 0 && errno == ENOENT, "%s is there", path);
 }
 
+// fcntl(2), F_SETOWN and F_SETSIG: the kernel sends the signal, with the rights of who asked.
+static bool dies_by_file(int pid, int pidfd)
+{
+    int ends[2];
+    struct pollfd p = {pidfd, POLLIN, 0};
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK)) {
+        return false;
+    }
+    bool asked = !fcntl(ends[0], F_SETOWN, pid) && !fcntl(ends[0], F_SETSIG, SIGKILL) &&
+                 !fcntl(ends[0], F_SETFL, O_ASYNC) && write(ends[1], "", 1) == 1;
+    bool dead = asked && poll(&p, 1, 50) > 0;
+    close(ends[0]);
+    close(ends[1]);
+    return dead;
+}
+
 static void attack_calls(struct border *b, const struct target *t)
 {
     char here[8] = "", name[64];
@@ -103,6 +120,7 @@ static void attack_calls(struct border *b, const struct target *t)
                      REFUSED(kill(t->pid, SIGSTOP))},
         {"tgkill", REFUSED(syscall(SYS_tgkill, t->pid, t->pid, SIGKILL))},
         {"sigqueue", REFUSED(syscall(SYS_rt_sigqueueinfo, t->pid, SIGKILL, NULL))},
+        {"file-signal", !dies_by_file(t->pid, pidfd)},
         {"pidfd-signal", REFUSED(syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0))},
         {"pidfd-getfd", REFUSED(syscall(SYS_pidfd_getfd, pidfd, 0, 0)) &&
                             REFUSED(syscall(SYS_pidfd_getfd, pidfd, 3, 0))},
