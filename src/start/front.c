@@ -55,16 +55,13 @@ int front_find_groups(struct start *s)
     }
     groups_detect(g->root, g);
     // a container's are mounted read-only: made writable where nobody else sees it
-    if (groups_lacking(g) && groups_any_read_only(g->root)) {
-        if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) {
-            return start_fail(s, -errno, "mount namespace");
-        }
-        AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC); // of the new one
-        if (root < 0 || dup3(root, g->root, O_CLOEXEC) < 0) {
-            return start_fail(s, -errno, "mount namespace");
-        }
-        groups_make_writable(g->root); // what stays read-only is not of use
-        groups_detect(g->root, g);
+    int root, mounts;
+    if (groups_lacking(g) && groups_any_read_only(g->root) &&
+        !groups_open_writable(&root, &mounts)) {
+        close(s->host.root);
+        s->host.root = root;
+        s->host.mounts = mounts;
+        groups_detect_writable(root, g); // what stays read-only is not of use
     }
     return 0;
 }
@@ -379,11 +376,11 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     *ret_error = (struct start_error){.step = ""};
     AUTO_FREE struct start_host *host = malloc(sizeof *host);
     int e = host ? std_exist() : -ENOMEM;
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct start s = {.config = c,
                       .argv = argv,
                       .env = env,
-                      .host.groups.root = root,
+                      .host = {.root = root, .mounts = -1, .groups.root = root},
                       .run_dir = -1,
                       .data_dir = -1,
                       .front = -1,
@@ -420,6 +417,12 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     }
     fd_close(s.run_dir);
     fd_close(s.data_dir);
+    if (e || s.host.mounts < 0) {
+        fd_close(s.host.root); // start_finish() opens it again
+    }
+    if (e) {
+        fd_close(s.host.mounts);
+    }
     return e;
 }
 
@@ -431,7 +434,8 @@ int start_finish(struct front *f, int *ret_status, struct start_error *ret_error
     reap(f->launcher, f->launcher_pidfd, LOCK_LIMIT_MS);
     f->launcher_pidfd = fd_close(f->launcher_pidfd);
     AUTO_CLOSE int run_dir = open(f->run_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int mounts = f->host->mounts;
+    AUTO_CLOSE int root = mounts >= 0 ? f->host->root : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     f->host->groups.root = root;
     int e = run_dir < 0 || root < 0
                 ? -errno

@@ -4,11 +4,14 @@
 #include "plan/plan.h"
 
 #include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 // The controllers of seat.h. `leaf`: a control file that a folder of it must have in v1.
 static const struct {
@@ -42,11 +45,9 @@ static bool parse_line(char *line, struct mount_line *ret)
            groups_has_word(ret->super, "rw", ',');
 }
 
-static void detect_line(const struct mount_line *m, struct groups *g)
+static void detect_any(void *ctx, const struct mount_line *m)
 {
-    if (!groups_has_word(m->options, "rw", ',')) {
-        return;
-    }
+    struct groups *g = ctx;
     if (!strcmp(m->type, "cgroup2") && !g->path[GROUPS_V2][0]) {
         groups_copy_path(g->path[GROUPS_V2], m->point);
         groups_copy_path(g->from[GROUPS_V2], m->from);
@@ -78,7 +79,12 @@ static void each_line(int root, void (*what)(void *ctx, const struct mount_line 
     }
 }
 
-static void detect(void *ctx, const struct mount_line *m) { detect_line(m, ctx); }
+static void detect(void *ctx, const struct mount_line *m)
+{
+    if (groups_has_word(m->options, "rw", ',')) {
+        detect_any(ctx, m);
+    }
+}
 
 void groups_detect(int root, struct groups *ret)
 {
@@ -114,7 +120,67 @@ static void make_writable(void *ctx, const struct mount_line *m)
     }
 }
 
-void groups_make_writable(int root) { each_line(root, make_writable, NULL); }
+static _Noreturn void writable_child(int ready)
+{
+    AUTO_CLOSE int root = -1;
+    if (!unshare(CLONE_NEWNS) && !mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL)) {
+        root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (root >= 0) {
+        each_line(root, make_writable, NULL);
+        fd_write_all(ready, "", 1);
+        pause(); // until it is killed
+    }
+    _exit(1);
+}
+
+int groups_open_writable(int *ret_root, int *ret_mounts)
+{
+    int ends[2];
+    char path[32], ok;
+    if (pipe2(ends, O_CLOEXEC)) {
+        return -errno;
+    }
+    pid_t pid = fork();
+    if (pid == 0) {
+        writable_child(ends[1]);
+    }
+    int e = pid < 0 ? -errno : 0;
+    close(ends[1]);
+    AUTO_CLOSE int root = -1;
+    AUTO_CLOSE int mounts = -1;
+    if (!e && fd_read_full(ends[0], &ok, 1) == 1) {
+        snprintf(path, sizeof path, "/proc/%d/root", pid);
+        root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        snprintf(path, sizeof path, "/proc/%d/ns/mnt", pid);
+        mounts = open(path, O_RDONLY | O_CLOEXEC);
+        e = root < 0 || mounts < 0 ? -errno : 0;
+    } else {
+        e = e ? e : -EPERM;
+    }
+    close(ends[0]);
+    if (pid > 0) {
+        kill(pid, SIGKILL);
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+        }
+    }
+    if (!e) {
+        *ret_root = fd_take(&root);
+        *ret_mounts = fd_take(&mounts);
+    }
+    return e;
+}
+
+void groups_detect_writable(int root, struct groups *ret)
+{
+    *ret = (struct groups){.root = root};
+    each_line(root, detect_any, ret);
+    for (int i = 0; i < GROUPS_N; i++) {
+        if (ret->path[i][0] && faccessat(root, ret->path[i], W_OK, AT_EACCESS)) {
+            ret->path[i][0] = '\0';
+        }
+    }
+}
 
 uint32_t groups_lacking(const struct groups *g)
 {

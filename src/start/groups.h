@@ -43,10 +43,14 @@ struct groups_made {
 // Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
 void groups_detect(int root, struct groups *ret);
 
-// Hierarchies that are mounted read-only, although they could be written: a container's. Asked for,
-// and made writable in this mount namespace as far as the kernel lets us.
+// Hierarchies that are mounted read-only, although they could be written: a container's.
 bool groups_any_read_only(int root);
-void groups_make_writable(int root);
+// The same tree in a mount namespace that nobody is in, where they are writable as far as the
+// kernel lets us: its "/", and the namespace, which has to be kept open as long as that is used. 0
+// or -errno.
+int groups_open_writable(int *ret_root, int *ret_mounts);
+// groups_detect() below such a root, by what can be written there.
+void groups_detect_writable(int root, struct groups *ret);
 
 // The same for an account: of each hierarchy the group the caller is in (proc/self/cgroup), when it
 // may make groups there. v2 passes controllers on only from a folder without processes: the

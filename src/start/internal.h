@@ -53,6 +53,7 @@ struct start_note {
 struct start_host {
     struct groups groups;
     struct start_mode mode;
+    int root, mounts; // "/", also of the groups; the mount namespace it is in, or -1: the caller's
 };
 
 struct start {

@@ -94,7 +94,16 @@ void start_mode_find(int root, struct start_mode *ret)
     *ret = (struct start_mode){.user = START_SINGLE};
     find_user(root, ret);
     (ret->user == START_ROOT ? groups_detect : groups_detect_own)(root, &groups);
-    ret->downgrades = groups_lacking(&groups) | (ret->user == START_SINGLE ? PLAN_SINGLE_UID : 0U);
+    uint32_t lacking = groups_lacking(&groups);
+    int other, mounts;
+    if (ret->user == START_ROOT && !ret->refused[0] && lacking && groups_any_read_only(root) &&
+        !groups_open_writable(&other, &mounts)) { // as a start would
+        groups_detect_writable(other, &groups);
+        lacking = groups_lacking(&groups);
+        close(other);
+        close(mounts);
+    }
+    ret->downgrades = lacking | (ret->user == START_SINGLE ? PLAN_SINGLE_UID : 0U);
     if (ret->downgrades & ~(uint32_t)PLAN_SINGLE_UID) {
         snprintf(ret->groups, sizeof ret->groups, "%s",
                  ret->user == START_ROOT ? "mount the cgroup hierarchies for writing" : delegate);
