@@ -78,8 +78,7 @@ _Noreturn void launcher_shut_down(struct launcher *l)
     locks_done(l);
     kill_children(l);
     while (any_left(l) && clock_now_ns() < until) {
-        const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
-        nanosleep(&pause, NULL);
+        clock_pause_ns(NS_PER_MS);
     }
     AUTO_CLOSE int once = openat(l->ws, "once", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (once >= 0) {
@@ -324,11 +323,10 @@ static void serve_boxes(struct launcher *l, const struct watch *w)
 // After a poll that failed: a host without memory at the moment is no reason to end all jobs.
 static void wait_for_memory(void)
 {
-    const struct timespec pause = {.tv_nsec = (long)NS_PER_MS};
     if (errno != ENOMEM && errno != EINTR) {
         fail("poll", -errno);
     }
-    nanosleep(&pause, NULL);
+    clock_pause_ns(NS_PER_MS);
 }
 
 static _Noreturn void loop(struct launcher *l)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import textwrap
 
 import harness
 import pytest
@@ -61,8 +62,7 @@ def test_a_child_interpreter_finds_them_too(sets: harness.Isle) -> None:
             child = subprocess.run([sys.executable, "-c", "import which; print(which.NAME)"], capture_output=True)
             return [*spawned, child.stdout.decode().strip()]
     """
-    code = "\n".join(line[8:] for line in code.splitlines())
-    assert sets.python(code, "--package-set", "one").result["result"] == ["one", "one"]
+    assert sets.python(textwrap.dedent(code), "--package-set", "one").result["result"] == ["one", "one"]
 
 
 def test_other_sets_are_not_there(sets: harness.Isle) -> None:
@@ -92,8 +92,7 @@ def test_nothing_of_a_set_can_be_changed(sets: harness.Isle) -> None:
                 pass
         return [done, os.path.exists(base + "/only_one/__pycache__")]
     """
-    code = "\n".join(line[8:] for line in code.splitlines())
-    assert sets.python(code, "--package-set", "one").result["result"] == [[], False]
+    assert sets.python(textwrap.dedent(code), "--package-set", "one").result["result"] == [[], False]
 
 
 @pytest.mark.parametrize(
