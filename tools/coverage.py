@@ -4,9 +4,10 @@ coverage.py BUILD reset     forgets what was counted; the programs of BUILD (-Dc
 coverage.py BUILD report    prints a table, writes BUILD/coverage/uncovered.txt, fails below the floors
 coverage.py BUILD off       the programs count no longer
 
-The counters are files below /run (tests/coverage/counters.c). In the folders of COMPLETE every way out of every branch
-must have been taken, too: an error that no test provokes is code that nobody has seen work. What cannot be reached has
-a comment that begins with "unreached:" and says why, on its line or on the one before.
+The counters are files below /run (tests/coverage/counters.c). In the files of COMPLETE every way out of every branch is
+to be taken, too: an error that no test provokes is code that nobody has seen work. LEFT lines are not so far along, and
+more of them fail the run. What cannot be reached has a comment that begins with "unreached:" and says why, on its line
+or on the one before.
 """
 
 from __future__ import annotations
