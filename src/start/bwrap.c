@@ -85,7 +85,6 @@ static _Noreturn void version_child(const struct bwrap_found *b, const char *loa
     char *program = (char *)(uintptr_t)b->path, *path = (char *)(uintptr_t)libraries;
     char *loaded[] = {(char *)(uintptr_t)loader, option, path, program, version, NULL};
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     setsid();
     if (chdir("/") || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(null, 2) < 0 ||
@@ -96,12 +95,21 @@ static _Noreturn void version_child(const struct bwrap_found *b, const char *loa
                        setresuid(NOBODY, NOBODY, NOBODY))) {
         _exit(126);
     }
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); // a change of uid would clear it
     if (b->is_runtimes) {
         execve(loader, loaded, env);
     } else {
         execve(program, plain, env);
     }
     _exit(127);
+}
+
+// In a pid namespace of its own where we may make one: with it ends whatever it has started.
+static pid_t fork_alone(void)
+{
+    struct clone_args a = {.flags = CLONE_NEWPID, .exit_signal = SIGCHLD};
+    pid_t pid = sys_clone3(&a);
+    return pid < 0 ? fork() : pid;
 }
 
 void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root)
@@ -112,7 +120,7 @@ void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root)
         pipe2(out, O_CLOEXEC)) {
         return;
     }
-    pid_t pid = fork();
+    pid_t pid = fork_alone();
     if (pid == 0) {
         version_child(b, loader, libraries, out[1]);
     }
@@ -124,7 +132,8 @@ void bwrap_ask_version(struct bwrap_found *b, const char *runtime_root)
         n = read(in, text, sizeof text - 1);
     }
     if (pid > 0) {
-        kill(pid, SIGKILL); // it has said what is wanted of it
+        kill(-pid, SIGKILL); // it has said what is wanted of it; its session, where it is in ours
+        kill(pid, SIGKILL);
         waitpid(pid, NULL, 0);
     }
     text[n > 0 ? n : 0] = '\0';

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import stat
+import subprocess
 import time
 from collections.abc import Iterator
 
@@ -288,8 +289,10 @@ def test_fake(isle, folder, name):
 
 def test_fake_hangs(isle, folder):
     """Asked for its version, it is given a second; then five."""
-    path = fake(folder, "sleep 60 & wait")
+    path = fake(folder, "sleep 61.5 & wait")
     unavailable(run(isle, *CODE, binary=path), str(path), "not make the sandbox in time")
+    left = subprocess.run(["pgrep", "-x", "-f", "sleep 61.5"], capture_output=True, text=True, check=False)
+    assert left.stdout == "", "something it started is left"
 
 
 def test_missing_and_no_program(isle, folder):
