@@ -21,7 +21,8 @@ enum {
 #define SO_PASSRIGHTS 83 // Linux 6.16
 #endif
 
-void guest_close(struct guest *g)
+// The verdict stays.
+static void guest_close(struct guest *g)
 {
     if (g->fd >= 0) {
         loop_remove(g->loop, &g->watch);

@@ -169,7 +169,6 @@ PLAN_STEPS(STEP_DECLARE)
 
 // phase_one.c: what the sandbox's processes do from birth on.
 _Noreturn void child_pid1(struct launch *c);
-_Noreturn void child_pid2(struct launch *c);
 int child_parent_death(void);
 // After a drop: can inner root be had back? 0, or -EPERM if it can.
 int child_try_undo(const struct launcher *l);

@@ -41,7 +41,7 @@ _Noreturn void child_pid1(struct launch *c)
     child_fail(report, step, e); // success does not come back from shim_exec
 }
 
-_Noreturn void child_pid2(struct launch *c)
+static _Noreturn void child_pid2(struct launch *c)
 {
     uint32_t step = 0;
     int e = steps_run(c, PLAN_PHASE_ONE, PLAN_IN_PID2, &step);
