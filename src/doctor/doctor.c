@@ -189,7 +189,8 @@ static enum doctor_state see_loopback(struct doctor *d, struct doctor_row *r)
         DOCTOR_FOUND(r, "cannot be brought up in the self-test's jobs");
         return DOCTOR_DEGRADED;
     }
-    if (d->tries.loopback == 0) {
+    // root of a container may not do in its own namespace what it may in a job's
+    if (d->tries.loopback == 0 || (d->trial && d->trial->started)) {
         DOCTOR_FOUND(r, "comes up in a new network namespace");
         return DOCTOR_FINE;
     }
@@ -207,10 +208,15 @@ static enum doctor_state see_groups(struct doctor *d, struct doctor_row *r)
         DOCTOR_FOUND(r, "none mounted");
         return DOCTOR_DEGRADED;
     }
+    const uint32_t limits = PLAN_NO_CGROUP_MEMORY | PLAN_NO_CGROUP_PIDS | PLAN_NO_CGROUP_CPU;
+    bool opened = !h->cgroups_writable && d->trial && d->trial->started &&
+                  (d->trial->seat.downgrades & limits) != limits; // by the start, for itself
     DOCTOR_FOUND(r, "%s, %s; controllers: %s", name,
-                 h->cgroups_writable ? "mounted for writing" : "read-only",
+                 h->cgroups_writable ? "mounted for writing"
+                 : opened            ? "read-only, and writable for isle alone"
+                                     : "read-only",
                  h->controllers[0] ? h->controllers : "none");
-    return h->cgroups_writable ? DOCTOR_FINE : DOCTOR_DEGRADED;
+    return h->cgroups_writable || opened ? DOCTOR_FINE : DOCTOR_DEGRADED;
 }
 
 // What a start really got, where there was one; else what the files promise.
