@@ -30,7 +30,14 @@ def afterwards(isle):
 
 def as_account(account: variants.Account, *command: str) -> str:
     return subprocess.run(
-        command, user=account.uid, group=account.gid, extra_groups=[], capture_output=True, text=True, timeout=20
+        command,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
     ).stdout
 
 
