@@ -25,7 +25,7 @@ enum { LOCK_LIMIT_MS = 3000 }; // between the service's end and the launcher's
 
 int front_check(struct start *s)
 {
-    start_mode_find(s->host.groups.root, &s->host.mode);
+    start_mode_find_user(s->host.groups.root, &s->host.mode);
     s->record.user = s->host.mode.user;
     if (s->host.mode.refused[0]) {
         return start_fail(s, 0, "%s", s->host.mode.refused);

@@ -69,8 +69,9 @@ static bool find_range(int root, struct start_mode *ret)
     return true;
 }
 
-static void find_user(int root, struct start_mode *ret)
+void start_mode_find_user(int root, struct start_mode *ret)
 {
+    *ret = (struct start_mode){.user = START_SINGLE};
     if (geteuid() == 0) {
         // Never as an account: a namespace that maps root's own uid leaves it root's files to
         // write.
@@ -91,8 +92,7 @@ void start_mode_find(int root, struct start_mode *ret)
         "systemd-run --user --scope -p Delegate=yes isle ... (cgroup v2), or root gives the "
         "account a folder of its own in each v1 hierarchy";
     struct groups groups;
-    *ret = (struct start_mode){.user = START_SINGLE};
-    find_user(root, ret);
+    start_mode_find_user(root, ret);
     (ret->user == START_ROOT ? groups_detect : groups_detect_own)(root, &groups);
     uint32_t lacking = groups_lacking(&groups);
     int other, mounts;

@@ -28,6 +28,8 @@ struct start_mode {
 // For the calling process. `root`: "/" of the host or of a test's made-up one. Never fails: what
 // cannot be read is not there.
 void start_mode_find(int root, struct start_mode *ret);
+// The same without the control groups, for who looks at those anyway.
+void start_mode_find_user(int root, struct start_mode *ret);
 
 // The path of a program below `root`, which is called `prefix`. 0 or -ENOENT.
 int mode_find_program(int root, const char *prefix, const char *name, char ret[64]);
