@@ -128,9 +128,12 @@ static enum doctor_state see_newuidmap(struct doctor *d, struct doctor_row *r)
         snprintf(user, sizeof user, "%s/newuidmap", folders[i]);
         snprintf(group, sizeof group, "%s/newgidmap", folders[i]);
         if (faccessat(d->root, user, X_OK, 0) == 0 && faccessat(d->root, group, X_OK, 0) == 0) {
+            bool power = mode_has_power(d->root, user) && mode_has_power(d->root, group);
             DOCTOR_FOUND(r, "/%s and newgidmap%s", user,
-                         d->host.no_new_privs ? ", which no_new_privs makes useless" : "");
-            return d->host.no_new_privs ? DOCTOR_DEGRADED : DOCTOR_FINE;
+                         !power                 ? ", neither set-uid nor with a capability"
+                         : d->host.no_new_privs ? ", which no_new_privs makes useless"
+                                                : "");
+            return d->host.no_new_privs || !power ? DOCTOR_DEGRADED : DOCTOR_FINE;
         }
     }
     DOCTOR_FOUND(r, "not there");

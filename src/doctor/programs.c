@@ -23,6 +23,13 @@ static struct doctor_row *add_bad(struct doctor *d, const char *name, enum docto
     return r;
 }
 
+// Who else may change what is there, which may run with this user's rights? The owner of all is
+// root, or whoever starts isle.
+static bool is_others(const struct doctor *d, const struct stat *st)
+{
+    return (st->st_uid != 0 && st->st_uid != d->host.uid) || (st->st_mode & 022);
+}
+
 static void see_program(struct doctor *d, const char *name)
 {
     char path[4200];
@@ -36,11 +43,11 @@ static void see_program(struct doctor *d, const char *name)
         return;
     }
     // inner root, nobody special to the host, executes them
-    bool good = S_ISREG(st.st_mode) && (st.st_mode & 0555) == 0555 && !(st.st_mode & 022);
+    bool good = S_ISREG(st.st_mode) && (st.st_mode & 0555) == 0555 && !is_others(d, &st);
     struct doctor_row *r =
         good ? doctor_add(d, "programs", name)
              : add_bad(d, name, (st.st_mode & 0555) == 0555 ? DOCTOR_ADVICE : DOCTOR_FAILED,
-                       (st.st_mode & 0555) == 0555 ? "others than its owner may change it"
+                       (st.st_mode & 0555) == 0555 ? "others than you and root may change it"
                                                    : "no job runs: ids that own nothing execute it",
                        "chmod 755, and chown root where root starts isle");
     DOCTOR_FOUND(r, "%.180s, mode %04o, of uid %u", path, st.st_mode & 07777U, st.st_uid);
@@ -71,10 +78,16 @@ static void see_runtime(struct doctor *d)
             snprintf(missing + n, sizeof missing - n, " %s", interpreters[i]);
         }
     }
-    struct doctor_row *r = missing[0]
-                               ? add_bad(d, "runtime root", DOCTOR_DEGRADED,
-                                         "jobs of that language fail", "make it anew: ./bootstrap")
-                               : doctor_add(d, "programs", "runtime root");
+    struct stat st, usr;
+    bool others =
+        fstat(dir, &st) || fstatat(dir, "usr", &usr, 0) || is_others(d, &st) || is_others(d, &usr);
+    struct doctor_row *r =
+        others && !missing[0] ? add_bad(d, "runtime root", DOCTOR_ADVICE,
+                                        "others than you and root may change what all jobs run",
+                                        "chown root and chmod 755 it and its usr")
+        : missing[0] ? add_bad(d, "runtime root", DOCTOR_DEGRADED, "jobs of that language fail",
+                               "make it anew: ./bootstrap")
+                     : doctor_add(d, "programs", "runtime root");
     DOCTOR_FOUND(r, "%.100s, build %s%s%s", root, build[0] ? build : "not known",
                  missing[0] ? ", without" : "", missing);
 }

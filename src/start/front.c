@@ -23,12 +23,29 @@
 
 enum { LOCK_LIMIT_MS = 3000 }; // between the service's end and the launcher's
 
+// From inside, owners on the host look alike: there the launcher cannot tell whose a set is. So
+// nobody but its owner may have put any there.
+static int check_cache(struct start *s)
+{
+    const char *path = s->config->cache_dir;
+    struct stat st;
+    if (!path || stat(path, &st) || !(st.st_mode & 022)) {
+        return 0; // one that is not there is told of by step mounts
+    }
+    return start_fail(
+        s, 0, "package cache %s: must be writable by nobody but its owner (chmod 755)", path);
+}
+
 int front_check(struct start *s)
 {
     start_mode_find_user(s->host.groups.root, &s->host.mode);
     s->record.user = s->host.mode.user;
     if (s->host.mode.refused[0]) {
         return start_fail(s, 0, "%s", s->host.mode.refused);
+    }
+    int e = check_cache(s);
+    if (e) {
+        return e;
     }
     if (access("/proc/self/ns/user", F_OK)) {
         return start_fail(s, -errno,

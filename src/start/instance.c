@@ -257,7 +257,8 @@ static int open_run_dir(struct start *s)
     if (mkdir(path, 0755) && errno != EEXIST) {
         return start_fail(s, -errno, "folder for lock files %s cannot be made", path);
     }
-    s->run_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // no link: an account's may lie in /tmp, where others make them
+    s->run_dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (s->run_dir < 0 || fstat(s->run_dir, &st)) {
         return start_fail(s, -errno, "folder for lock files %s", path);
     }

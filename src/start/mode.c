@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 const char *const start_user_names[START_N_USERS] = {
@@ -33,6 +35,16 @@ int mode_find_program(int root, const char *prefix, const char *name, char ret[6
     return -ENOENT;
 }
 
+bool mode_has_power(int root, const char *path)
+{
+    char name[32];
+    struct stat st;
+    AUTO_CLOSE int fd = openat(root, path, O_PATH | O_CLOEXEC);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+    return fd >= 0 && !fstat(fd, &st) &&
+           (st.st_mode & S_ISUID || getxattr(name, "security.capability", NULL, 0) > 0);
+}
+
 // The account's ranges, and whether they can be used. False: *ret says why.
 static bool find_range(int root, struct start_mode *ret)
 {
@@ -50,11 +62,19 @@ static bool find_range(int root, struct start_mode *ret)
                  name, RANGE_MIN_IDS, name);
         return false;
     }
-    char path[64];
-    if (mode_find_program(root, "", "newuidmap", path) ||
-        mode_find_program(root, "", "newgidmap", path)) {
+    char user[64], group[64];
+    if (mode_find_program(root, "", "newuidmap", user) ||
+        mode_find_program(root, "", "newgidmap", group)) {
         snprintf(ret->why, sizeof ret->why,
                  "newuidmap and newgidmap are missing (package uidmap or shadow-utils)");
+        return false;
+    }
+    if (!mode_has_power(root, user) || !mode_has_power(root, group)) {
+        snprintf(
+            ret->why, sizeof ret->why,
+            "newuidmap or newgidmap is neither set-uid nor has a capability (an image may have "
+            "lost them: chmod u+s /%s /%s)",
+            user, group);
         return false;
     }
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) {

@@ -9,6 +9,7 @@
 #ifndef ISLE_START_MODE_H
 #define ISLE_START_MODE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum start_user { START_ROOT, START_RANGE, START_SINGLE, START_N_USERS };
@@ -33,6 +34,10 @@ void start_mode_find_user(int root, struct start_mode *ret);
 
 // The path of a program below `root`, which is called `prefix`. 0 or -ENOENT.
 int mode_find_program(int root, const char *prefix, const char *name, char ret[64]);
+
+// Has that program, by its path below `root`, the power that newuidmap needs: set-uid, or with a
+// capability of its own?
+bool mode_has_power(int root, const char *path);
 
 // Where things are when no setting says so: for root the built-in places, for an account the XDG
 // base directories. The runtime root is the host's when it can be read, else the account's own.

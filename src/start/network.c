@@ -1,6 +1,7 @@
 // What jobs with the host's network need of the host's /etc: copied once, at the start, by who may
 // read it. Links are followed (resolv.conf often leads to /run), so that a copy has no way out.
-// nsswitch.conf is not among them: it names modules of the host's libc.
+// nsswitch.conf is not among them: it names modules of the host's libc. Nor is what not everybody
+// on the host may read: then it is no business of a job's either.
 #include "base/fd.h"
 #include "start/internal.h"
 
@@ -32,7 +33,8 @@ static int copy_file(const char *from, const char *to)
 {
     struct stat st;
     AUTO_CLOSE int in = open(from, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (in < 0 || fstat(in, &st) || !S_ISREG(st.st_mode) || st.st_size > FILE_MAX_BYTES) {
+    if (in < 0 || fstat(in, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH) ||
+        st.st_size > FILE_MAX_BYTES) {
         return -ENOENT;
     }
     AUTO_CLOSE int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0644);

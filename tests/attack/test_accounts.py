@@ -70,3 +70,30 @@ def test_a_job_leaves_the_users_programs_their_share(isle, account):
     p.communicate(timeout=20)
     assert int(theirs[0]) >= 20 and int(theirs[2]) >= 20, theirs  # a job has some
     assert int(ours[0]) >= 20 and int(ours[1]) >= 2 and int(ours[2]) >= 20, ours
+
+
+def test_a_link_in_place_of_the_folder_of_locks_is_not_followed(isle, account):
+    """Without XDG_RUNTIME_DIR it lies in /tmp; where fs.protected_symlinks is off, others could choose it."""
+    folder = variants.HOME / "home/.mine"
+    folder.mkdir(exist_ok=True)
+    account.give(folder)
+    run = variants.HOME / "linked"
+    run.mkdir(exist_ok=True)
+    (run / "isle").symlink_to(folder)
+    r = isle.run("-l", "bash", "-c", "echo ran", env={"XDG_RUNTIME_DIR": str(run)})
+    (run / "isle").unlink()
+    assert r.status == 125 and b"ran" not in r.out and str(run / "isle").encode() in r.err
+    assert list(folder.iterdir()) == []
+
+
+def test_package_sets_that_others_may_put_there_are_refused(isle, account):
+    """From inside, the owners of the host's files look alike: the launcher could not tell whose a set is."""
+    with variants.folder("isle-sets-") as root:
+        account.give(root)
+        (root / "one").mkdir()
+        account.give(root / "one")
+        for mode, status in ((0o755, 0), (0o1777, 125), (0o775, 125)):
+            root.chmod(mode)
+            r = isle.run("--package-set", "one", "--", "echo", "ran", env={"SANDBOX_PACKAGES_ROOT": str(root)})
+            assert r.status == status and (b"ran" in r.out) is (status == 0), (mode, r)
+            assert not status or b"nobody but its owner" in r.err

@@ -118,6 +118,7 @@ refused("limit", lambda: resource.prlimit(1, resource.RLIMIT_CPU, (0, 0)))
 refused("affinity", lambda: os.sched_setaffinity(1, {0}))
 refused("priority", lambda: os.setpriority(os.PRIO_PROCESS, 1, 19))
 refused("group's priority", lambda: os.setpriority(os.PRIO_PGRP, 1, 19))
+refused("user's priority", lambda: os.setpriority(os.PRIO_USER, 0, 19))
 for sig in (0, 2, 9, 15, 19):
     refused("signal", lambda: os.kill(1, sig))
 for name in ("mem", "environ", "maps", "auxv", "syscall"):

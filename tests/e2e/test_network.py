@@ -165,6 +165,16 @@ def over_etc(etc: pathlib.Path, setup: dict) -> list[str]:
     return ["unshare", "-m", "sh", "-c", script, "sh", *inside(setup)]
 
 
+def test_NET_02_what_not_everybody_may_read_stays_the_hosts(isle, etc):
+    folder, _ = etc
+    (folder / "hosts").chmod(0o640)
+    r = isle.command(["cat", "/etc/hosts"], *HOST, env=ALLOW, prefix=over_etc(folder, {}))
+    assert (folder / "hosts").read_text() not in r.stdout
+    (folder / "hosts").chmod(0o644)
+    r = isle.command(["cat", "/etc/hosts"], *HOST, env=ALLOW, prefix=over_etc(folder, {}))
+    assert (folder / "hosts").read_text() in r.stdout
+
+
 def test_NET_02_resolver_behind_a_link(isle, etc):
     folder, run = etc
     (run / "stub.conf").write_text("nameserver 127.0.0.1\n")

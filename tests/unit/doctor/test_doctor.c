@@ -4,10 +4,14 @@
 #include "plan/plan.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -191,6 +195,56 @@ static void test_rights(void **state)
     strcpy(d.mode.why, "no range");
     is("rights", "user ids", DOCTOR_DEGRADED);
     is("rights", "newuidmap", DOCTOR_DEGRADED);
+    static const char *const programs[] = {"usr/bin/newuidmap", "usr/bin/newgidmap"};
+    for (size_t i = 0; i < 2; i++) {
+        fixture_put(programs[i], "");
+        assert_int_equal(fchmodat(fixture_root, programs[i], 0755, 0), 0);
+    }
+    is("rights", "newuidmap", DOCTOR_DEGRADED); // an image's copies, without power
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(fchmodat(fixture_root, programs[i], 04755, 0), 0);
+    }
+    is("rights", "newuidmap", DOCTOR_FINE);
+}
+
+// Whoever may change what runs as this user's launcher, or what all jobs run, is told of.
+static void test_owners(void **state)
+{
+    enum { SOMEBODY = 12345 };
+    char path[64];
+    (void)state;
+    make_host();
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fixture_root);
+    d.libexec_dir = path;
+    conf.text[SETTING_RUNTIME_ROOT] = path;
+    fixture_put("isle-launcher", "");
+    assert_int_equal(fchmodat(fixture_root, "isle-launcher", 0755, 0), 0);
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const there[] = {"usr/bin/python3.13", "usr/bin/node", "usr/bin/bash"};
+        fixture_put(there[i], "");
+        assert_int_equal(fchmodat(fixture_root, there[i], 0755, 0), 0);
+    }
+    assert_int_equal(fchmod(fixture_root, 0755), 0);
+    is("programs", "isle-launcher", DOCTOR_FINE);
+    is("programs", "runtime root", DOCTOR_FINE);
+    assert_int_equal(fchownat(fixture_root, "isle-launcher", SOMEBODY, SOMEBODY, 0), 0);
+    assert_int_equal(fchmodat(fixture_root, "usr", 0775, 0), 0);
+    is("programs", "isle-launcher", DOCTOR_ADVICE);
+    is("programs", "runtime root", DOCTOR_ADVICE);
+}
+
+// A pipe in a file's place, and files without an end, keep nobody waiting.
+static void test_files_that_are_none(void **state)
+{
+    (void)state;
+    make_host();
+    fixture_folder("etc");
+    assert_int_equal(mkfifoat(fixture_root, "etc/os-release", 0644), 0);
+    fixture_folder("run/systemd");
+    assert_int_equal(mkfifoat(fixture_root, "run/systemd/container", 0644), 0);
+    assert_int_equal(symlinkat("/dev/zero", fixture_root, "proc/meminfo"), 0);
+    is("system", "kernel", DOCTOR_FINE);
+    is("room", "memory", DOCTOR_FACT);
 }
 
 static void test_settings(void **state)
@@ -264,6 +318,8 @@ int main(void)
         TEST(test_proc_and_loopback),
         TEST(test_groups),
         TEST(test_rights),
+        TEST(test_owners),
+        TEST(test_files_that_are_none),
         TEST(test_settings),
         TEST(test_outcomes),
         TEST(test_report),

@@ -146,10 +146,10 @@ static struct start_mode mode_as(uid_t uid)
     return m;
 }
 
-static void put_program(const char *path)
+static void put_program(const char *path, mode_t mode)
 {
     fixture_put(path, "");
-    assert_int_equal(fchmodat(fixture_root, path, 0755, 0), 0);
+    assert_int_equal(fchmodat(fixture_root, path, mode, 0), 0);
 }
 
 static void test_modes(void **state)
@@ -168,8 +168,13 @@ static void test_modes(void **state)
     assert_int_equal(m.user, START_SINGLE);
     assert_non_null(strstr(m.why, "newuidmap"));
 
-    put_program("usr/bin/newuidmap");
-    put_program("usr/bin/newgidmap");
+    put_program("usr/bin/newuidmap", 04755);
+    put_program("usr/bin/newgidmap", 0755); // as an image's copy may be
+    m = mode_as(SOMEBODY);
+    assert_int_equal(m.user, START_SINGLE);
+    assert_non_null(strstr(m.why, "set-uid"));
+
+    put_program("usr/bin/newgidmap", 04755);
     m = mode_as(SOMEBODY);
     assert_int_equal(m.user, START_RANGE);
     assert_int_equal(m.sub_uid, 300000); // the largest
