@@ -37,6 +37,6 @@ struct guest {
 int guest_open(struct guest *g, struct loop *loop, const struct job *j, int *ret_theirs);
 // Nobody writes any more: takes what is left, without waiting.
 void guest_drain(struct guest *g);
-void guest_done(struct guest *g);  // closes and frees all
+void guest_done(struct guest *g); // closes and frees all
 
 #endif

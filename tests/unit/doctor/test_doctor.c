@@ -180,6 +180,8 @@ static void test_groups(void **state)
     is("control groups", "memory", DOCTOR_FINE);
     is("control groups", "cpu", DOCTOR_DEGRADED);
     is("downgrades", "no_cgroup_cpu", DOCTOR_DEGRADED);
+    d.tries.proc = EPERM;
+    is("namespaces", "/proc", DOCTOR_ADVICE);
 }
 
 static void test_rights(void **state)
