@@ -3,11 +3,10 @@
 #include "base/fd.h"
 #include "cli/bench.h"
 #include "cli/verb.h"
-#include "codec/utf8.h"
+#include "codec/json_out.h"
 #include "model/result.h"
 
 #include <stdio.h>
-#include <string.h>
 
 const char *const bench_kind_names[BENCH_N_KINDS] = {"bare", "bwrap",    "isle",
                                                      "run",  "launcher", "parked"};
@@ -162,22 +161,19 @@ static void tell_people(const struct bench_report *r)
 
 // ---- For programs
 
+// "" is null.
 static void put_text(struct buf *b, const char *key, const char *text)
 {
-    buf_printf(b, ",\"%s\":", key);
-    if (*text) {
-        utf8_json_string(b, text, strlen(text));
-    } else {
-        buf_puts(b, "null");
-    }
+    json_put_text(b, key, *text ? text : NULL);
 }
 
+// null: not measured.
 static void put_number(struct buf *b, const char *key, double value)
 {
     if (value > 0) {
-        buf_printf(b, ",\"%s\":%.3f", key, value);
+        json_put_number(b, key, value, 3);
     } else {
-        buf_printf(b, ",\"%s\":null", key);
+        json_put_text(b, key, NULL);
     }
 }
 
@@ -185,9 +181,10 @@ static void put_row(struct buf *b, const struct bench_report *r, enum bench_kind
                     enum bench_program program)
 {
     const struct bench_row *row = &r->row[kind][program];
-    buf_printf(b, "%s{\"kind\":\"%s\",\"program\":\"%s\",\"rounds\":%d",
-               b->data[b->len - 1] == '[' ? "" : ",", bench_kind_names[kind],
-               bench_program_names[program], row->n);
+    json_begin(b, NULL, '{');
+    json_put_text(b, "kind", bench_kind_names[kind]);
+    json_put_text(b, "program", bench_program_names[program]);
+    json_put_int(b, "rounds", row->n);
     for (size_t i = 0; i < ARRAY_LEN(quantiles); i++) {
         char key[16];
         snprintf(key, sizeof key, "%s_ms", quantiles[i].name);
@@ -196,35 +193,38 @@ static void put_row(struct buf *b, const struct bench_report *r, enum bench_kind
     put_number(b, "jobs_per_second", row->jobs_s);
     put_number(b, "to_bwrap", ratio(r, kind, BENCH_BWRAP, program));
     put_number(b, "to_bare", ratio(r, kind, BENCH_BARE, program));
-    buf_putc(b, '}');
+    json_end(b, '}');
 }
 
 static void put_marks(struct buf *b, const struct bench_report *r)
 {
     static const char *const of[] = {"launcher", "parked"};
-    buf_puts(b, ",\"marks_us\":{");
+    json_begin(b, "marks_us", '{');
     for (size_t k = 0; k < ARRAY_LEN(of); k++) {
-        buf_printf(b, "%s\"%s\":{", k ? "," : "", of[k]);
+        json_begin(b, of[k], '{');
         for (int i = 0; i < PLAN_N_MARKS; i++) {
-            buf_printf(b, "%s\"%s\":%.1f", i ? "," : "", mark_names[i],
-                       quantile(r->marks_us[k][i], r->n_marks, quantiles[MEDIAN].q));
+            double us = quantile(r->marks_us[k][i], r->n_marks, quantiles[MEDIAN].q);
+            json_put_number(b, mark_names[i], us, 1);
         }
-        buf_putc(b, '}');
+        json_end(b, '}');
     }
-    buf_putc(b, '}');
+    json_end(b, '}');
 }
 
 static void tell_programs(const struct bench_report *r)
 {
     AUTO_BUF struct buf b = BUF_INIT(1 << 20);
-    buf_printf(&b, "{\"rounds\":%d,\"jobs\":%d,\"in_flight\":%d,\"cpus\":%u,\"load\":%.2f",
-               r->rounds, r->jobs, r->in_flight, r->cpus, r->load);
+    json_begin(&b, NULL, '{');
+    json_put_int(&b, "rounds", r->rounds);
+    json_put_int(&b, "jobs", r->jobs);
+    json_put_int(&b, "in_flight", r->in_flight);
+    json_put_int(&b, "cpus", r->cpus);
+    json_put_number(&b, "load", r->load, 2);
     put_text(&b, "launcher", seat_launcher_names[r->launcher]);
     put_text(&b, "bwrap", r->bwrap);
     put_text(&b, "bwrap_missing", r->bwrap_missing);
-    buf_puts(&b, ",\"downgrades\":");
-    downgrades_write(&b, r->downgrades);
-    buf_puts(&b, ",\"rows\":[");
+    downgrades_write(&b, "downgrades", r->downgrades);
+    json_begin(&b, "rows", '[');
     for (int p = 0; p < BENCH_N_PROGRAMS; p++) {
         for (int k = 0; k < BENCH_N_KINDS; k++) {
             if (r->row[k][p].n) {
@@ -232,15 +232,15 @@ static void tell_programs(const struct bench_report *r)
             }
         }
     }
-    buf_putc(&b, ']');
+    json_end(&b, ']');
     if (r->n_marks) {
         put_marks(&b, r);
     }
     if (r->detail) {
         put_number(&b, "launcher_pss_kb", r->pss_kb == PLAN_UNKNOWN ? 0 : (double)r->pss_kb);
     }
-    buf_puts(&b, "}\n");
-    fwrite(buf_text(&b), 1, b.len, stdout);
+    json_end(&b, '}');
+    puts(buf_text(&b));
 }
 
 void bench_tell(const struct bench_report *r, bool json)

@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "codec/json_out.h"
 #include "codec/utf8.h"
 #include "plan/bwrap.h"
 #include "plan/steps.h"
@@ -244,146 +245,130 @@ static int print_text(FILE *out, const struct plan *p)
 
 // ---- For programs
 
-static void put(struct buf *b, const char *key, const char *text)
-{
-    char last = b->len ? b->data[b->len - 1] : '{';
-    buf_printf(b, "%s\"%s\":", last == '{' ? "" : ",", key);
-    utf8_json_string(b, text, strlen(text));
-}
-
-static void put_number(struct buf *b, const char *key, uint64_t value)
-{
-    char last = b->len ? b->data[b->len - 1] : '{';
-    buf_printf(b, "%s\"%s\":%llu", last == '{' ? "" : ",", key, (unsigned long long)value);
-}
-
-static void put_words(struct buf *b, const char *key, const char *const *words)
-{
-    buf_printf(b, ",\"%s\":[", key);
-    for (size_t i = 0; words[i]; i++) {
-        buf_puts(b, i ? "," : "");
-        utf8_json_string(b, words[i], strlen(words[i]));
-    }
-    buf_putc(b, ']');
-}
-
 static void put_limits(struct buf *b, const struct plan *p)
 {
-    buf_puts(b, "\"limits\":[");
+    json_begin(b, "limits", '[');
     for (int i = 0; i < LIMIT_COUNT; i++) {
         char value[32];
         limit_text(p, (enum limit)i, value, sizeof value);
-        buf_printf(b, "%s{", i ? "," : "");
-        put(b, "name", limit_specs[i].name);
-        buf_printf(b, ",\"value\":%s", strcmp(value, "none") == 0 ? "null" : value);
-        put(b, "unit", limit_specs[i].unit);
-        put(b, "set_by", limit_source_names[p->job->limits.source[i]]);
-        put(b, "on_hit", limit_specs[i].on_hit);
-        buf_putc(b, '}');
+        json_begin(b, NULL, '{');
+        json_put_text(b, "name", limit_specs[i].name);
+        json_put_json(b, "value", strcmp(value, "none") == 0 ? NULL : value);
+        json_put_text(b, "unit", limit_specs[i].unit);
+        json_put_text(b, "set_by", limit_source_names[p->job->limits.source[i]]);
+        json_put_text(b, "on_hit", limit_specs[i].on_hit);
+        json_end(b, '}');
     }
-    buf_putc(b, ']');
+    json_end(b, ']');
 }
 
 static void put_sandbox(struct buf *b, const struct plan *p)
 {
     const struct plan_limits *l = &p->low.start.limits;
-    buf_puts(b, ",\"sandbox\":{");
-    put(b, "job", kind_names[p->job->kind]);
-    put(b, "language", language_names[p->job->language]);
-    put(b, "cwd", p->job->cwd);
-    put(b, "workspace", workspace_kind(p));
-    put_number(b, "workspace_bytes", p->low.workspace_bytes);
-    put_number(b, "workspace_inodes", p->low.workspace_inodes);
-    put_number(b, "tmp_bytes", l->tmp_bytes);
-    put_number(b, "tmp_inodes", l->tmp_inodes);
-    put_number(b, "memory_bytes", l->memory_bytes);
-    put_number(b, "file_bytes", l->file_bytes);
-    put(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
-    put(b, "seccomp_allow", p->conf->text[SETTING_SECCOMP_ALLOW]);
-    put(b, "network", p->low.start.network == PLAN_NETWORK_HOST ? "host" : "none");
-    buf_putc(b, '}');
+    json_begin(b, "sandbox", '{');
+    json_put_text(b, "job", kind_names[p->job->kind]);
+    json_put_text(b, "language", language_names[p->job->language]);
+    json_put_text(b, "cwd", p->job->cwd);
+    json_put_text(b, "workspace", workspace_kind(p));
+    json_put_int(b, "workspace_bytes", (int64_t)p->low.workspace_bytes);
+    json_put_int(b, "workspace_inodes", (int64_t)p->low.workspace_inodes);
+    json_put_int(b, "tmp_bytes", (int64_t)l->tmp_bytes);
+    json_put_int(b, "tmp_inodes", (int64_t)l->tmp_inodes);
+    json_put_int(b, "memory_bytes", (int64_t)l->memory_bytes);
+    json_put_int(b, "file_bytes", (int64_t)l->file_bytes);
+    json_put_text(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
+    json_put_text(b, "seccomp_allow", p->conf->text[SETTING_SECCOMP_ALLOW]);
+    json_put_text(b, "network", p->low.start.network == PLAN_NETWORK_HOST ? "host" : "none");
+    json_end(b, '}');
+}
+
+static void put_mount(struct buf *b, const char *target, const char *what)
+{
+    json_begin(b, NULL, '{');
+    json_put_text(b, "target", target);
+    json_put_text(b, "what", what);
+    json_end(b, '}');
 }
 
 static void put_mounts(struct buf *b, const struct plan *p)
 {
-    buf_puts(b, ",\"mounts\":[");
+    char text[4300], target[32];
+    json_begin(b, "mounts", '[');
     for (size_t i = 0; i < ARRAY_LEN(mounts); i++) {
-        char text[4300];
         mount_text(p, &mounts[i], text, sizeof text);
-        buf_printf(b, "%s{", i ? "," : "");
-        put(b, "target", mounts[i].target);
-        put(b, "what", text);
-        buf_putc(b, '}');
+        put_mount(b, mounts[i].target, text);
     }
     for (size_t i = 0; i < p->job->n_package_sets; i++) {
-        buf_printf(b, ",{\"target\":\"/packages/%zu\",", i);
-        buf_printf(b, "\"what\":\"read-only: package set %s\"}", p->job->package_sets[i]);
+        snprintf(target, sizeof target, "/packages/%zu", i);
+        snprintf(text, sizeof text, "read-only: package set %s", p->job->package_sets[i]);
+        put_mount(b, target, text);
     }
-    buf_putc(b, ']');
+    json_end(b, ']');
 }
 
 static void put_bwrap(struct buf *b, const struct plan *p)
 {
     char words[BWRAP_WORDS_MAX];
     int n = words_of(p, words, sizeof words);
-    buf_puts(b, ",\"bubblewrap\":{");
-    put(b, "path", p->bwrap->path);
-    put(b, "version", p->bwrap->version_text);
-    put_words(b, "line", bwrap_command_line);
-    buf_puts(b, ",\"arguments\":[");
+    json_begin(b, "bubblewrap", '{');
+    json_put_text(b, "path", p->bwrap->path);
+    json_put_text(b, "version", p->bwrap->version_text);
+    json_put_texts(b, "line", bwrap_command_line);
+    json_begin(b, "arguments", '[');
     for (int i = 0; i < n; i += (int)strlen(words + i) + 1) {
-        buf_puts(b, i ? "," : "");
-        utf8_json_string(b, words + i, strlen(words + i));
+        json_put_text(b, NULL, words + i);
     }
-    buf_puts(b, "],\"differences\":[");
-    for (size_t i = 0, count = 0; i < bwrap_n_rows; i++) {
+    json_end(b, ']');
+    json_begin(b, "differences", '[');
+    for (size_t i = 0; i < bwrap_n_rows; i++) {
         char option[96];
         if (bwrap_rows[i].why) {
-            buf_printf(b, "%s{", count++ ? "," : "");
-            put(b, "option", bwrap_option(&bwrap_rows[i], option, sizeof option));
-            put(b, "instead_of", bwrap_rows[i].instead);
-            put(b, "why", bwrap_rows[i].why);
-            buf_putc(b, '}');
+            json_begin(b, NULL, '{');
+            json_put_text(b, "option", bwrap_option(&bwrap_rows[i], option, sizeof option));
+            json_put_text(b, "instead_of", bwrap_rows[i].instead);
+            json_put_text(b, "why", bwrap_rows[i].why);
+            json_end(b, '}');
         }
     }
-    buf_puts(b, "]}");
+    json_end(b, ']');
+    json_end(b, '}');
 }
 
 static void put_steps(struct buf *b, const struct plan *p)
 {
     const uint32_t who = who_starts();
-    buf_puts(b, ",\"start\":[");
-    for (size_t i = 0, n = 0; i < start_n_steps; i++) {
-        if (!(start_steps[i].who & who)) {
-            continue;
+    json_begin(b, "start", '[');
+    for (size_t i = 0; i < start_n_steps; i++) {
+        if (start_steps[i].who & who) {
+            json_begin(b, NULL, '{');
+            json_put_text(b, "name", start_steps[i].name);
+            json_put_text(b, "where", start_where_names[start_steps[i].where]);
+            json_put_text(b, "why", start_steps[i].why);
+            json_end(b, '}');
         }
-        buf_printf(b, "%s{", n++ ? "," : "");
-        put(b, "name", start_steps[i].name);
-        put(b, "where", start_where_names[start_steps[i].where]);
-        put(b, "why", start_steps[i].why);
-        buf_putc(b, '}');
     }
-    buf_puts(b, "],\"launch\":[");
+    json_end(b, ']');
+    json_begin(b, "launch", '[');
     for (size_t i = 0; i < p->n_steps; i++) {
-        buf_printf(b, "%s{", i ? "," : "");
-        put(b, "name", p->steps[i].name);
-        put_number(b, "phase", p->steps[i].phase);
-        put(b, "where", where_names[p->steps[i].where]);
-        put(b, "why", p->steps[i].why);
-        buf_putc(b, '}');
+        json_begin(b, NULL, '{');
+        json_put_text(b, "name", p->steps[i].name);
+        json_put_int(b, "phase", (int64_t)p->steps[i].phase);
+        json_put_text(b, "where", where_names[p->steps[i].where]);
+        json_put_text(b, "why", p->steps[i].why);
+        json_end(b, '}');
     }
-    buf_putc(b, ']');
+    json_end(b, ']');
 }
 
 static int print_json(FILE *out, const struct plan *p)
 {
     AUTO_BUF struct buf b = BUF_INIT(4 << 20);
-    buf_putc(&b, '{');
+    json_begin(&b, NULL, '{');
     put_limits(&b, p);
     put_sandbox(&b, p);
     put_mounts(&b, p);
-    put_words(&b, "command", p->start.argv);
-    put_words(&b, "environment", p->start.env);
+    json_put_texts(&b, "command", p->start.argv);
+    json_put_texts(&b, "environment", p->start.env);
     if (p->bwrap) {
         put_bwrap(&b, p);
     }

@@ -1,3 +1,4 @@
+#include "codec/json_out.h"
 #include "model/result.h"
 #include "plan/plan.h"
 
@@ -36,15 +37,13 @@ const struct downgrade downgrades[] = {
 };
 const size_t n_downgrades = sizeof downgrades / sizeof *downgrades;
 
-void downgrades_write(struct buf *out, uint32_t bits)
+void downgrades_write(struct buf *out, const char *key, uint32_t bits)
 {
-    const char *separator = "";
-    buf_putc(out, '[');
+    json_begin(out, key, '[');
     for (size_t i = 0; i < n_downgrades; i++) {
         if (bits & downgrades[i].bit) {
-            buf_printf(out, "%s\"%s\"", separator, downgrades[i].name);
-            separator = ",";
+            json_put_text(out, NULL, downgrades[i].name);
         }
     }
-    buf_putc(out, ']');
+    json_end(out, ']');
 }

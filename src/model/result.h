@@ -120,7 +120,7 @@ struct downgrade {
 };
 extern const struct downgrade downgrades[];
 extern const size_t n_downgrades;
-// The names of `bits` as a JSON array.
-void downgrades_write(struct buf *out, uint32_t bits);
+// The names of `bits` as a JSON array (codec/json_out.h).
+void downgrades_write(struct buf *out, const char *key, uint32_t bits);
 
 #endif

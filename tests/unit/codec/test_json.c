@@ -1,6 +1,7 @@
 // JSON: what is refused, numbers digit for digit, writing.
 #include "base/fd.h"
 #include "codec/json.h"
+#include "codec/json_out.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -241,6 +242,42 @@ static void writes_a_part(void **state)
     yyjson_doc_free(doc);
 }
 
+static void writes_piece_by_piece(void **state)
+{
+    (void)state;
+    const char *const words[] = {"a", "{", NULL}, *const none[] = {NULL};
+    AUTO_BUF struct buf out = BUF_INIT(1000);
+    json_begin(&out, NULL, '{');
+    json_begin(&out, "empty", '{');
+    json_end(&out, '}');
+    json_put_text(&out, "text", "x\"{");
+    json_put_text(&out, "null", NULL);
+    json_put_bytes(&out, "bytes", "a\0\xff", 3);
+    json_put_int(&out, "int", INT64_MIN);
+    json_put_number(&out, "number", 0.125, 2);
+    json_put_bool(&out, "bool", false);
+    json_put_json(&out, "json", "[1.50]");
+    json_put_texts(&out, "words", words);
+    json_put_texts(&out, "none", none);
+    json_begin(&out, "list", '[');
+    for (int i = 0; i < 2; i++) {
+        json_begin(&out, NULL, '[');
+        json_put_int(&out, NULL, i);
+        json_end(&out, ']');
+    }
+    json_end(&out, ']');
+    json_end(&out, '}');
+    assert_string_equal(buf_text(&out),
+                        "{\"empty\":{},\"text\":\"x\\\"{\",\"null\":null,"
+                        "\"bytes\":\"a\\u0000\xef\xbf\xbd\",\"int\":-9223372036854775808,"
+                        "\"number\":0.12,\"bool\":false,\"json\":[1.50],\"words\":[\"a\",\"{\"],"
+                        "\"none\":[],\"list\":[[0],[1]]}");
+    assert_int_equal(check(buf_text(&out), out.len), 0);
+    AUTO_BUF struct buf full = BUF_INIT(3);
+    json_put_text(&full, NULL, "too long");
+    assert_int_equal(full.error, -EMSGSIZE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +290,7 @@ int main(void)
         cmocka_unit_test(rounds_down_for_lower_bounds),
         cmocka_unit_test(writes_what_it_read),
         cmocka_unit_test(writes_a_part),
+        cmocka_unit_test(writes_piece_by_piece),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
