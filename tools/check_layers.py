@@ -33,6 +33,7 @@ LAYERS = {
         "job": "base plan codec io conf model workspace runtime",
         # the service's parts
         "queue": "base",
+        "store": "base codec io model",
         # the front: cli includes guest for the names of system calls
         "doctor": "base plan host start codec io conf model job",
         "cli": "base plan guest host start codec io conf model workspace runtime job doctor",

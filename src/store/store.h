@@ -1,0 +1,204 @@
+// store.h: what must outlive the service: jobs, sessions, keys. An interface: `struct store_ops`
+// has one implementation per place where the records can be (sqlite.h).
+//
+// Everything happens on the loop's thread, as the caller sees it. A write is copied and answered
+// later by its `done`, from the loop: when that says 0 the write is durable, as far as the place
+// can promise it. Writes take effect in the order in which they were handed in. A read calls `row`
+// for each record and then `end`, possibly before store_read() returns; it sees every write that
+// was answered before.
+//
+// No clock is read here: times are the caller's, in ms since the epoch. Texts are bytes: any value,
+// any encoding, bounded by the table in record.c.
+#ifndef ISLE_STORE_STORE_H
+#define ISLE_STORE_STORE_H
+
+#include "model/result.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    STORE_ID_MAX = 64,         // bytes of an id
+    STORE_NAME_MAX = 256,      // of a team, a name, a caller's own key
+    STORE_BODY_MAX = 64 << 20, // of a request or a result
+    STORE_LIST_MAX = 1000,     // records that one read gives
+};
+
+struct store_text {
+    const char *data; // NULL: there is none, which differs from an empty one
+    size_t len;
+};
+
+struct store_job {
+    struct store_text id, team, session;
+    struct store_text reason;                   // name of enum reason; NULL: has not ended
+    struct store_text request, result;          // JSON; in lists left out
+    struct store_text caller_key, request_hash; // of an idempotent submission; never read back
+    int64_t status;                             // enum job_status
+    int64_t submitted_ms, started_ms, ended_ms; // 0: not yet
+    int64_t epoch;                              // of the worker that took it; 0: none yet
+};
+
+enum store_session_state {
+    STORE_SESSION_ACTIVE,
+    STORE_SESSION_REMOVING, // its files are being removed
+    STORE_SESSION_GONE,     // remembered, so that "expired" and "never existed" can be told apart
+};
+
+struct store_session {
+    struct store_text id, team;
+    struct store_text conversation, agent, user; // the caller's names
+    int64_t state;
+    int64_t created_ms, expires_ms, accessed_ms;
+    int64_t disk_bytes, uid;
+};
+
+struct store_key {
+    struct store_text id, team, name;
+    struct store_text salt, hash; // the key itself is nowhere
+    int64_t admin;                // 0, 1
+    int64_t created_ms, revoked_ms, used_ms;
+};
+
+// What each write needs of its record, and what it answers beside 0 and -errno. A record that is
+// named by its id alone is one that the caller has read for its team before.
+enum store_write_kind {
+    // A job that was accepted: id, team, session, request, submitted_ms; it is QUEUED. With a
+    // caller_key: SAME (the key has made a job of the same request_hash, `id` says which) or
+    // CONFLICT (of another one). -EEXIST: the id is taken.
+    STORE_JOB_SUBMIT,
+    // A job whose caller has had its answer: the whole record. -EEXIST as above.
+    STORE_JOB_RECORD,
+    // Forward to PREPARING, RUNNING or COLLECTING: id, status, started_ms, epoch. MISSING: there is
+    // no such job, or it is as far already.
+    STORE_JOB_STATUS,
+    // The end: id, status, reason, ended_ms, result. MISSING: no such job, or it has ended before;
+    // the first end stays.
+    STORE_JOB_END,
+    STORE_JOB_DELETE, // id; with everything that belongs to it. MISSING.
+
+    // id, team, names, times, uid. SAME: the same names have an active session that ends after
+    // created_ms, `id` says which; asked only when there is a conversation. -EEXIST: id is taken.
+    STORE_SESSION_CREATE,
+    STORE_SESSION_EXTEND, // id, expires_ms, accessed_ms: now. MISSING also when it has expired.
+    STORE_SESSION_TOUCH,  // id, accessed_ms, disk_bytes. MISSING.
+    STORE_SESSION_UID,    // id, uid: whose its files are now. MISSING.
+    STORE_SESSION_STATE,  // id, state; forward only. MISSING.
+    STORE_SESSION_DELETE, // id. MISSING.
+
+    STORE_KEY_CREATE, // the whole record. -EEXIST.
+    STORE_KEY_REVOKE, // id, revoked_ms; the first time stays. MISSING.
+    STORE_KEY_TOUCH,  // id, used_ms. MISSING.
+    STORE_WRITE_KINDS
+};
+
+// Positive answers.
+enum store_answer { STORE_SAME = 1, STORE_CONFLICT, STORE_MISSING };
+
+struct store_write {
+    enum store_write_kind kind;
+    bool lazy; // may wait a moment for company: nobody waits for it
+    union {
+        struct store_job job;
+        struct store_session session;
+        struct store_key key;
+    };
+};
+
+struct store_outcome {
+    // 0, an answer, or -errno: nothing of the write is there. -ENOSPC and -EIO: of the place;
+    // later ones may succeed, and to try again is safe.
+    int error;
+    size_t id_len; // with SAME and CONFLICT: the record that is there
+    char id[STORE_ID_MAX];
+};
+typedef void (*store_done)(void *ctx, const struct store_outcome *o);
+
+enum store_read_kind {
+    STORE_GET_JOB,       // id; team (NULL: any); everything
+    STORE_LIST_JOBS,     // team, status (-1: any), cursor, limit: newest first
+    STORE_LIST_QUEUED,   // cursor, limit: of all teams in the order of submission; with requests
+    STORE_LIST_ENDED,    // before_ms, limit: that ended before it, oldest first
+    STORE_GET_SESSION,   // id; team (NULL: any)
+    STORE_LIST_SESSIONS, // team, cursor, limit: the active ones, newest first
+    STORE_LIST_EXPIRED,  // before_ms, limit: sessions that expired by then, or are being removed
+    STORE_LIST_GONE,     // before_ms, limit: remembered sessions that expired before it
+    STORE_LIST_KEPT,     // cursor, limit: all sessions that have files, oldest first
+    STORE_GET_KEY,       // id
+    STORE_LIST_KEYS,     // team (NULL: all), limit: oldest first, revoked ones too
+    STORE_READ_KINDS
+};
+
+struct store_query {
+    enum store_read_kind kind;
+    struct store_text id, team;
+    struct store_text cursor; // id of the last record of the page before; NULL: the first page
+    int64_t status, before_ms;
+    int64_t limit; // 1 to STORE_LIST_MAX
+};
+
+// One of the three, by the kind of the query. Texts are valid during the call only.
+struct store_record {
+    struct store_job job;
+    struct store_session session;
+    struct store_key key;
+};
+
+struct store_reader {
+    void (*row)(void *ctx, const struct store_record *r);
+    // 0; MISSING: no such record, or the cursor's is not there any more; or -errno.
+    void (*end)(void *ctx, int error);
+    void *ctx;
+};
+
+struct store_stats {
+    int error;        // of the last commit, 0: it went well. Not 0: the service is not ready
+    uint64_t commits; // since the start
+    uint64_t writes;  // that they held
+    size_t waiting;   // writes that are not answered yet
+    size_t waiting_bytes;
+    int64_t epoch;   // of this start: one more than of the last
+    uint64_t lost;   // jobs that the last start had begun: FAILED, worker_lost since this one
+    uint64_t queued; // jobs that waited at this start
+};
+
+struct store;
+struct store_ops {
+    int (*write)(struct store *st, const struct store_write *w, store_done done, void *ctx);
+    void (*read)(struct store *st, const struct store_query *q, const struct store_reader *r);
+    void (*stats)(struct store *st, struct store_stats *ret);
+    void (*close)(struct store *st);
+};
+struct store {
+    const struct store_ops *ops;
+};
+
+// 0: `done` will be called, never before this returns. -errno: it will not: -EMSGSIZE (a text is
+// over its bound), -EINVAL, -EAGAIN (too much waits already), -ENOMEM,
+// -ESHUTDOWN (it is being closed).
+static inline int store_write(struct store *st, const struct store_write *w, store_done done,
+                              void *ctx)
+{
+    return st->ops->write(st, w, done, ctx);
+}
+
+static inline void store_read(struct store *st, const struct store_query *q,
+                              const struct store_reader *r)
+{
+    st->ops->read(st, q, r);
+}
+
+static inline void store_stats(struct store *st, struct store_stats *ret)
+{
+    st->ops->stats(st, ret);
+}
+
+// Writes what waits, lazy or not, calls every `done` that is due, and ends. NULL is harmless.
+static inline void store_close(struct store *st)
+{
+    if (st) {
+        st->ops->close(st);
+    }
+}
+
+#endif

@@ -1,0 +1,178 @@
+// Sessions and keys.
+#include "harness.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct store_outcome create(struct harness *h, const char *id, const char *team,
+                                   const char *conversation, const char *user)
+{
+    struct store_write w = {.kind = STORE_SESSION_CREATE};
+    w.session = (struct store_session){.id = text(id),
+                                       .team = text(team),
+                                       .conversation = text(conversation),
+                                       .user = text(user),
+                                       .created_ms = h->now_ms,
+                                       .accessed_ms = h->now_ms,
+                                       .expires_ms = h->now_ms + 1000,
+                                       .uid = 20480};
+    return harness_write(h, &w);
+}
+
+static int change(struct harness *h, enum store_write_kind kind, struct store_session s)
+{
+    return harness_write(h, &(struct store_write){.kind = kind, .session = s}).error;
+}
+
+static void the_same_names_give_the_same_session(void **state)
+{
+    struct harness *h = *state;
+    assert_int_equal(create(h, "s1", "red", "talk", "ann").error, 0);
+    struct store_outcome o = create(h, "s2", "red", "talk", "ann");
+    assert_int_equal(o.error, STORE_SAME);
+    assert_int_equal(o.id_len, 2);
+    assert_memory_equal(o.id, "s1", 2);
+    assert_int_equal(create(h, "s3", "red", "talk", NULL).error, 0); // no user: another one
+    assert_int_equal(create(h, "s4", "red", "talk", NULL).error, STORE_SAME);
+    assert_int_equal(create(h, "s5", "blue", "talk", "ann").error, 0);
+    assert_int_equal(create(h, "s6", "red", NULL, "ann").error, 0); // no conversation: always new
+    assert_int_equal(create(h, "s7", "red", NULL, "ann").error, 0);
+    assert_int_equal(create(h, "s7", "red", NULL, "ann").error, -EEXIST);
+    const struct store_record *r = harness_one(h, STORE_GET_SESSION, "s1", "red");
+    SAME(r->session.conversation, "talk");
+    SAME(r->session.user, "ann");
+    assert_null(r->session.agent.data);
+    assert_int_equal(r->session.uid, 20480);
+    assert_null(harness_one(h, STORE_GET_SESSION, "s1", "blue"));
+    h->now_ms += 1000; // the moment it ends
+    assert_int_equal(create(h, "s8", "red", "talk", "ann").error, 0);
+    h->now_ms += 1;
+    o = create(h, "s9", "red", "talk", "ann");
+    assert_int_equal(o.error, STORE_SAME);
+    assert_memory_equal(o.id, "s8", 2);
+}
+
+static void a_session_lives_and_is_remembered(void **state)
+{
+    struct harness *h = *state;
+    create(h, "s", "t", "talk", NULL);
+    struct store_session s = {
+        .id = text("s"), .expires_ms = h->now_ms + 5000, .accessed_ms = h->now_ms + 999};
+    assert_int_equal(change(h, STORE_SESSION_EXTEND, s), 0);
+    s.accessed_ms = h->now_ms + 5000;
+    assert_int_equal(change(h, STORE_SESSION_EXTEND, s), STORE_MISSING); // too late
+    s.disk_bytes = 77;
+    assert_int_equal(change(h, STORE_SESSION_TOUCH, s), 0);
+    s.uid = 20999;
+    assert_int_equal(change(h, STORE_SESSION_UID, s), 0);
+    harness_reopen(h);
+    const struct store_record *r = harness_one(h, STORE_GET_SESSION, "s", "t");
+    assert_int_equal(r->session.expires_ms, h->now_ms + 5000);
+    assert_int_equal(r->session.accessed_ms, h->now_ms + 5000);
+    assert_int_equal(r->session.disk_bytes, 77);
+    assert_int_equal(r->session.uid, 20999);
+
+    struct store_query q = {.kind = STORE_LIST_EXPIRED, .limit = 10, .before_ms = h->now_ms + 4999};
+    assert_int_equal(harness_read(h, &q)->n, 0);
+    q.before_ms++;
+    assert_int_equal(harness_read(h, &q)->n, 1);
+    s.state = STORE_SESSION_REMOVING;
+    assert_int_equal(change(h, STORE_SESSION_STATE, s), 0);
+    assert_int_equal(create(h, "s2", "t", "talk", NULL).error, 0); // not the one that goes
+    q.before_ms = 0; // one whose removal was begun is listed before its time, too
+    assert_int_equal(harness_read(h, &q)->n, 1);
+    s.state = STORE_SESSION_GONE;
+    assert_int_equal(change(h, STORE_SESSION_STATE, s), 0);
+    s.state = STORE_SESSION_ACTIVE;
+    assert_int_equal(change(h, STORE_SESSION_STATE, s), STORE_MISSING);
+    assert_int_equal(harness_read(h, &q)->n, 0);
+    assert_int_equal(harness_one(h, STORE_GET_SESSION, "s", "t")->session.state,
+                     STORE_SESSION_GONE);
+    q = (struct store_query){.kind = STORE_LIST_KEPT, .limit = 10};
+    assert_int_equal(harness_read(h, &q)->n, 1);
+    q = (struct store_query){.kind = STORE_LIST_GONE, .limit = 10, .before_ms = h->now_ms + 5001};
+    assert_int_equal(harness_read(h, &q)->n, 1);
+    assert_int_equal(change(h, STORE_SESSION_DELETE, s), 0);
+    assert_int_equal(change(h, STORE_SESSION_DELETE, s), STORE_MISSING);
+    assert_null(harness_one(h, STORE_GET_SESSION, "s", "t"));
+}
+
+static void sessions_are_listed_by_team(void **state)
+{
+    struct harness *h = *state;
+    char id[16];
+    for (int i = 0; i < 9; i++) {
+        snprintf(id, sizeof id, "s%d", i);
+        create(h, id, i == 4 ? "blue" : "red", NULL, NULL);
+    }
+    struct store_query q = {.kind = STORE_LIST_SESSIONS, .team = text("red"), .limit = 5};
+    const struct rows *r = harness_read(h, &q);
+    assert_int_equal(r->n, 5);
+    SAME(r->at[0].session.id, "s8");
+    SAME(r->at[4].session.id, "s3");
+    q.cursor = text("s3");
+    r = harness_read(h, &q);
+    assert_int_equal(r->n, 3);
+    SAME(r->at[0].session.id, "s2");
+    q = (struct store_query){.kind = STORE_LIST_KEPT, .limit = 100, .cursor = text("s2")};
+    r = harness_read(h, &q);
+    assert_int_equal(r->n, 6); // of all teams, oldest first
+    SAME(r->at[0].session.id, "s3");
+}
+
+static void keys_are_found_and_revoked(void **state)
+{
+    struct harness *h = *state;
+    static const char hash[32] = {0, 1, 2, (char)0xff};
+    struct store_write w = {.kind = STORE_KEY_CREATE};
+    w.key = (struct store_key){.id = text("k1"),
+                               .team = text("red"),
+                               .name = text("build"),
+                               .salt = text("salt"),
+                               .hash = {hash, sizeof hash},
+                               .admin = 1,
+                               .created_ms = h->now_ms};
+    assert_int_equal(harness_write(h, &w).error, 0);
+    assert_int_equal(harness_write(h, &w).error, -EEXIST);
+    w.key.id = text("k2");
+    w.key.team = text("blue");
+    w.key.admin = 0;
+    assert_int_equal(harness_write(h, &w).error, 0);
+    const struct store_record *r = harness_one(h, STORE_GET_KEY, "k1", NULL);
+    assert_int_equal(r->key.hash.len, sizeof hash);
+    assert_memory_equal(r->key.hash.data, hash, sizeof hash);
+    SAME(r->key.name, "build");
+    assert_int_equal(r->key.admin, 1);
+    assert_int_equal(r->key.revoked_ms, 0);
+    w = (struct store_write){.kind = STORE_KEY_TOUCH};
+    w.key = (struct store_key){.id = text("k1"), .used_ms = 50};
+    assert_int_equal(harness_write(h, &w).error, 0);
+    w.key.used_ms = 40; // a lazy one that came late
+    assert_int_equal(harness_write(h, &w).error, 0);
+    w = (struct store_write){.kind = STORE_KEY_REVOKE};
+    w.key = (struct store_key){.id = text("k1"), .revoked_ms = 60};
+    assert_int_equal(harness_write(h, &w).error, 0);
+    w.key.revoked_ms = 70;
+    assert_int_equal(harness_write(h, &w).error, 0);
+    w.key.id = text("none");
+    assert_int_equal(harness_write(h, &w).error, STORE_MISSING);
+    r = harness_one(h, STORE_GET_KEY, "k1", NULL);
+    assert_int_equal(r->key.used_ms, 50);
+    assert_int_equal(r->key.revoked_ms, 60);
+    struct store_query q = {.kind = STORE_LIST_KEYS, .limit = 10};
+    assert_int_equal(harness_read(h, &q)->n, 2);
+    q.team = text("blue");
+    const struct rows *rows = harness_read(h, &q);
+    assert_int_equal(rows->n, 1);
+    SAME(rows->at[0].key.id, "k2");
+}
+
+const struct CMUnitTest contract_rest[] = {
+    cmocka_unit_test(the_same_names_give_the_same_session),
+    cmocka_unit_test(a_session_lives_and_is_remembered),
+    cmocka_unit_test(sessions_are_listed_by_team),
+    cmocka_unit_test(keys_are_found_and_revoked),
+};
+const size_t n_contract_rest = ARRAY_LEN(contract_rest);

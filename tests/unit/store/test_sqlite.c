@@ -1,0 +1,331 @@
+// What is SQLite's own: its files, migrations, damage, a full disk, a failing one.
+#include "faulty.h"
+#include "harness.h"
+
+#include "base/fd.h"
+#include "store/sqlite_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+static struct store_error last_error;
+
+static int open_sqlite(struct loop *l, const char *place, int64_t now_ms, struct store **ret)
+{
+    struct store_sqlite c = {.dir = place, .now_ms = now_ms, .lazy_ms = 20};
+    last_error.text[0] = 0;
+    return store_sqlite_open(l, &c, ret, &last_error);
+}
+
+static void its_files_are_its_own(void **state)
+{
+    (void)state;
+    struct harness h;
+    struct store *second;
+    struct stat st;
+    char path[128];
+    harness_start(&h, open_sqlite);
+    harness_submit(&h, "j", "t", "{}");
+    static const char *const names[] = {"isle.db", "isle.db-wal", "isle.db-shm", "lock"};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", h.place, names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 07777, 0600);
+    }
+    assert_int_equal(open_sqlite(h.loop, h.place, 0, &second), -EBUSY);
+    assert_non_null(strstr(last_error.text, "in use"));
+    assert_int_equal(open_sqlite(h.loop, "/nowhere", 0, &second), -ENOENT);
+    store_close(h.store);
+    snprintf(path, sizeof path, "%s/isle.db-wal", h.place);
+    assert_int_equal(access(path, F_OK), -1); // all is in the one file
+    snprintf(path, sizeof path, "%s/isle.db", h.place);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(symlink("/tmp/elsewhere", path), 0);
+    assert_true(open_sqlite(h.loop, h.place, 0, &second) < 0); // no link is followed
+    h.store = NULL;
+    harness_end(&h);
+}
+
+static int version_of(sqlite3 *db)
+{
+    sqlite3_stmt *st;
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &st, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(st), SQLITE_ROW);
+    int version = sqlite3_column_int(st, 0);
+    sqlite3_finalize(st);
+    return version;
+}
+
+static void migrations_are_whole_or_not_there(void **state)
+{
+    (void)state;
+    sqlite3 *db;
+    static const char *const steps[] = {
+        "CREATE TABLE a (x); INSERT INTO a VALUES (1);",
+        "CREATE TABLE b (x); INSERT INTO missing VALUES (1);",
+        "CREATE TABLE c (x);",
+    };
+    static const char *const mended[] = {"not run again", "CREATE TABLE b (x);",
+                                         "CREATE TABLE c (x); INSERT INTO c SELECT x FROM a;"};
+    assert_int_equal(sqlite3_open(":memory:", &db), SQLITE_OK);
+    assert_true(sqlite_migrate(db, steps, 3) < 0);
+    assert_int_equal(version_of(db), 1); // and nothing of the second is there:
+    assert_int_equal(sqlite_migrate(db, mended, 3), 0);
+    assert_int_equal(version_of(db), 3);
+    assert_int_equal(sqlite_migrate(db, mended, 3), 0);
+    assert_int_equal(sqlite_migrate(db, mended, 2), -EPROTONOSUPPORT);
+    sqlite3_close(db);
+}
+
+static void a_newer_store_is_left_alone(void **state)
+{
+    (void)state;
+    struct harness h;
+    sqlite3 *db;
+    char path[128];
+    harness_start(&h, open_sqlite);
+    store_close(h.store);
+    snprintf(path, sizeof path, "%s/isle.db", h.place);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 1000", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    h.store = NULL;
+    assert_int_equal(open_sqlite(h.loop, h.place, 0, &h.store), -EPROTONOSUPPORT);
+    assert_non_null(strstr(last_error.text, "newer version"));
+    harness_end(&h);
+}
+
+static void damage_is_found_at_the_start(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 2; kind++) {
+        struct harness h;
+        char path[128], id[16], body[512];
+        memset(body, 'b', sizeof body - 1);
+        body[sizeof body - 1] = 0;
+        harness_start(&h, open_sqlite);
+        for (int i = 0; i < 100; i++) {
+            snprintf(id, sizeof id, "j%d", i);
+            harness_submit(&h, id, "t", body);
+        }
+        store_close(h.store);
+        h.store = NULL;
+        snprintf(path, sizeof path, "%s/isle.db", h.place);
+        int fd = open(path, O_RDWR | O_CLOEXEC);
+        struct stat st;
+        assert_int_equal(fstat(fd, &st), 0);
+        memset(body, 0x5a, sizeof body);
+        for (off_t at = kind ? 4096 : 0; at < st.st_size; at += kind ? 4096 : st.st_size) {
+            assert_int_equal(pwrite(fd, body, sizeof body, at), sizeof body);
+        }
+        close(fd);
+        assert_int_equal(open_sqlite(h.loop, h.place, 0, &h.store), -EBADMSG);
+        assert_true(strlen(last_error.text) > 10);
+        harness_end(&h);
+    }
+}
+
+static void an_answered_write_has_been_synced(void **state)
+{
+    (void)state;
+    struct harness h;
+    char id[16];
+    harness_start(&h, open_sqlite);
+    for (int i = 0; i < 10; i++) {
+        int before = atomic_load(&faulty.syncs);
+        snprintf(id, sizeof id, "j%d", i);
+        assert_int_equal(harness_submit(&h, id, "t", "{}").error, 0);
+        assert_true(atomic_load(&faulty.syncs) > before);
+    }
+    harness_end(&h);
+}
+
+static void reads_use_an_index(void **state)
+{
+    (void)state;
+    struct harness h;
+    sqlite3 *db;
+    char path[128];
+    harness_start(&h, open_sqlite);
+    snprintf(path, sizeof path, "%s/isle.db", h.place);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < SQL_READS; i++) {
+        sqlite3_stmt *st;
+        AUTO_FREE char *sql = NULL;
+        assert_true(asprintf(&sql, "EXPLAIN QUERY PLAN %s", sql_reads[i].sql) > 0);
+        assert_int_equal(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+        while (sqlite3_step(st) == SQLITE_ROW) {
+            const char *plan = (const char *)sqlite3_column_text(st, 3);
+            // Keys are few; and what is listed by end may be sorted: there are never many.
+            bool few = i == STORE_LIST_KEYS || i == STORE_LIST_EXPIRED;
+            if (!few && (strncmp(plan, "SCAN", 4) == 0 || strstr(plan, "TEMP B-TREE"))) {
+                fail_msg("%s: %s", sql_reads[i].name, plan);
+            }
+        }
+        sqlite3_finalize(st);
+    }
+    sqlite3_close(db);
+    harness_end(&h);
+}
+
+// --- failures
+
+struct sent {
+    char id[32];
+    int answered, error;
+};
+
+static void on_sent(void *ctx, const struct store_outcome *o)
+{
+    struct sent *s = ctx;
+    s->answered++;
+    s->error = o->error;
+}
+
+// Many at once, each of its own size. All are answered.
+static void send_many(struct harness *h, struct sent *sent, int n, const char *prefix, size_t bytes)
+{
+    AUTO_FREE char *body = calloc(1, bytes + 1);
+    assert_non_null(body);
+    memset(body, 'b', bytes);
+    for (int i = 0; i < n; i++) {
+        sent[i] = (struct sent){0};
+        snprintf(sent[i].id, sizeof sent[i].id, "%s%d", prefix, i);
+        struct store_write w = {.kind = STORE_JOB_SUBMIT};
+        w.job = (struct store_job){.id = text(sent[i].id),
+                                   .team = text("t"),
+                                   .caller_key = text(sent[i].id),
+                                   .request_hash = text("h"),
+                                   .request = {body, bytes * (size_t)(i + 1) / (size_t)n}};
+        assert_int_equal(store_write(h->store, &w, on_sent, &sent[i]), 0);
+    }
+    for (int i = 0; i < n; i++) {
+        while (!sent[i].answered) {
+            assert_int_equal(loop_step(h->loop, 10000), 0);
+        }
+        assert_int_equal(sent[i].answered, 1);
+    }
+}
+
+// What was acknowledged is there, whole; what was refused is not, in any part. Returns how many are
+// there.
+static int check_sent(struct harness *h, const struct sent *sent, int n, size_t bytes)
+{
+    int there = 0;
+    for (int i = 0; i < n; i++) {
+        const struct store_record *r = harness_one(h, STORE_GET_JOB, sent[i].id, "t");
+        assert_int_equal(r != NULL, sent[i].error == 0);
+        if (r) {
+            assert_int_equal(r->job.request.len, bytes * (size_t)(i + 1) / (size_t)n);
+            there++;
+        }
+    }
+    return there;
+}
+
+static void a_full_disk_loses_nothing(void **state)
+{
+    (void)state;
+    enum { N = 24, BYTES = 400000 };
+    struct harness h;
+    struct sent first[N], again[N];
+    struct store_stats st;
+    char path[128];
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        print_message("no mount namespace of its own: not shown here\n");
+        skip();
+    }
+    harness_start(&h, open_sqlite);
+    store_close(h.store);
+    assert_int_equal(mount("small", h.place, "tmpfs", MS_NOSUID | MS_NODEV, "size=3m,mode=0700"),
+                     0);
+    assert_int_equal(open_sqlite(h.loop, h.place, h.now_ms, &h.store), 0);
+    send_many(&h, first, N, "a", BYTES);
+    int there = check_sent(&h, first, N, BYTES);
+    assert_in_range(there, 1, N - 1);
+    bool told = false;
+    for (int i = 0; i < N; i++) {
+        assert_true(first[i].error == 0 || first[i].error == -ENOSPC);
+        told |= first[i].error == -ENOSPC;
+    }
+    assert_true(told);
+    store_stats(h.store, &st);
+    assert_int_equal(st.error, -ENOSPC);
+    harness_reopen(&h); // on a disk that is full
+    assert_int_equal(check_sent(&h, first, N, BYTES), there);
+    snprintf(path, sizeof path, "size=%dm", 30);
+    assert_int_equal(mount("small", h.place, "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, path), 0);
+    send_many(&h, again, N, "b", BYTES); // goes on by itself
+    assert_int_equal(check_sent(&h, again, N, BYTES), N);
+    store_stats(h.store, &st);
+    assert_int_equal(st.error, 0);
+    harness_reopen(&h);
+    assert_int_equal(check_sent(&h, first, N, BYTES), there);
+    assert_int_equal(check_sent(&h, again, N, BYTES), N);
+    store_close(h.store);
+    h.store = NULL;
+    assert_int_equal(umount2(h.place, MNT_DETACH), 0);
+    harness_end(&h);
+}
+
+// Each call that could fail fails once, with each error, and the disk comes back after it.
+static void a_failing_disk_is_told_and_nothing_is_half_written(void **state)
+{
+    (void)state;
+    enum { N = 6, BYTES = 20000 };
+    static const int codes[] = {SQLITE_FULL, SQLITE_IOERR_WRITE};
+    for (size_t c = 0; c < ARRAY_LEN(codes); c++) {
+        struct harness h;
+        struct sent sent[N];
+        harness_start(&h, open_sqlite);
+        bool failed = true;
+        int points = 0;
+        for (int at = 1; failed && at < 400; at++) {
+            char prefix[16];
+            snprintf(prefix, sizeof prefix, "%d-", at);
+            atomic_store(&faulty.code, codes[c]);
+            atomic_store(&faulty.countdown, at);
+            send_many(&h, sent, N, prefix, BYTES);
+            failed = atomic_load(&faulty.countdown) == 0;
+            points += failed;
+            atomic_store(&faulty.countdown, -1);
+            check_sent(&h, sent, N, BYTES);
+            for (int i = 0; i < N; i++) { // once more, as a caller would
+                if (sent[i].error != 0) {
+                    struct store_stats st;
+                    assert_true(sent[i].error == -ENOSPC || sent[i].error == -EIO);
+                    assert_int_equal(harness_submit(&h, sent[i].id, "t", "{}").error, 0);
+                    store_stats(h.store, &st);
+                    assert_int_equal(st.error, 0);
+                }
+            }
+            if (at % 8 == 0) {
+                harness_reopen(&h); // with its integrity check
+            }
+        }
+        print_message("%d points of failure\n", points);
+        assert_in_range(points, 5, 398);
+        harness_end(&h);
+    }
+}
+
+int main(void)
+{
+    faulty_install();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(its_files_are_its_own),
+        cmocka_unit_test(migrations_are_whole_or_not_there),
+        cmocka_unit_test(a_newer_store_is_left_alone),
+        cmocka_unit_test(damage_is_found_at_the_start),
+        cmocka_unit_test(an_answered_write_has_been_synced),
+        cmocka_unit_test(reads_use_an_index),
+        cmocka_unit_test(a_failing_disk_is_told_and_nothing_is_half_written),
+        cmocka_unit_test(a_full_disk_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
