@@ -84,8 +84,6 @@ static void limit_text(const struct plan *p, enum limit which, char *text, size_
 
 // ---- Bubblewrap
 
-enum { BWRAP_WORDS_MAX = 8192 };
-
 static int words_of(const struct plan *p, char *ret, size_t size)
 {
     return bwrap_words(p->bwrap, p->conf->text[SETTING_HOSTNAME], (uint32_t)p->job->n_package_sets,
@@ -183,7 +181,7 @@ static uint32_t who_starts(void)
 
 static void print_bwrap(FILE *out, const struct plan *p)
 {
-    char words[BWRAP_WORDS_MAX];
+    char words[BWRAP_ARGUMENTS_MAX];
     int n = words_of(p, words, sizeof words);
     fprintf(out, "\nBubblewrap\n  %s, version %s\n  ", p->bwrap->path, p->bwrap->version_text);
     for (size_t i = 0; bwrap_command_line[i]; i++) {
@@ -308,7 +306,7 @@ static void put_mounts(struct buf *b, const struct plan *p)
 
 static void put_bwrap(struct buf *b, const struct plan *p)
 {
-    char words[BWRAP_WORDS_MAX];
+    char words[BWRAP_ARGUMENTS_MAX];
     int n = words_of(p, words, sizeof words);
     json_begin(b, "bubblewrap", '{');
     json_put_text(b, "path", p->bwrap->path);

@@ -132,10 +132,7 @@ struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int 
         return c.box;
     }
     if (c.box) { // nothing lives in it: clone is the last step here
-        cgroup_remove(&l->groups, c.box->group);
-        fd_close(c.box->sock);
-        fd_close(c.box->report);
-        c.box->id = 0;
+        box_discard(l, c.box);
     }
     *ret_error = -e;
     return NULL;

@@ -7,7 +7,6 @@
 #include "guest/policy/policy.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
-#include "launcher/inject.h"
 #include "launcher/inside.h"
 #include "launcher/launcher.h"
 
@@ -18,10 +17,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum {
-    PATIENCE_MS = 5000, // for Bubblewrap: some ms, but hosts are busy
-    ARGUMENTS_MAX = 8192,
-};
+enum { PATIENCE_MS = 5000 }; // for Bubblewrap: some ms, but hosts are busy
 
 const char *const passport_names[PASSPORT_N_NAMESPACES] = {"user", "pid", "ipc",   "uts",
                                                            "net",  "mnt", "cgroup"};
@@ -57,7 +53,7 @@ int bstep_limits(struct launch *c) { return step_limits(c); }
 
 static int make_arguments(struct launch *c)
 {
-    char data[ARGUMENTS_MAX];
+    char data[BWRAP_ARGUMENTS_MAX];
     const struct bwrap_input in = {.version = c->l->config.bwrap_version,
                                    .hostname = c->l->config.hostname,
                                    .covers = c->l->covers,
@@ -186,18 +182,6 @@ static void close_launch(struct launch *c)
     }
 }
 
-// Nothing lives in it.
-static void take_back(struct launcher *l, struct box *b)
-{
-    cgroup_remove(&l->groups, b->group);
-    const int fds[] = {b->sock, b->report, b->oom};
-    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
-        fd_close(fds[i]);
-    }
-    bwrap_done(b);
-    b->id = 0;
-}
-
 struct box *bwrap_start(struct launcher *l, const struct plan_request *q, const int *fds,
                         int *ret_error, uint32_t *ret_step)
 {
@@ -228,7 +212,7 @@ struct box *bwrap_start(struct launcher *l, const struct plan_request *q, const 
         return c.box;
     }
     if (c.box) {
-        take_back(l, c.box);
+        box_discard(l, c.box);
     }
     *ret_error = -e;
     return NULL;
@@ -312,29 +296,11 @@ void bwrap_done(struct box *b)
 
 // ---- table --------------------------------------------------------------------------------------
 
-static const struct step {
-    enum plan_where where;
-    enum plan_phase phase;
-    int (*run)(struct launch *c);
-} steps[PLAN_N_BWRAP_STEPS] = {
 #define STEP(id, phase, where, why) {PLAN_IN_##where, PLAN_PHASE_##phase, bstep_##id},
-    PLAN_BWRAP_STEPS(STEP)
+static const struct launch_step steps[PLAN_N_BWRAP_STEPS] = {PLAN_BWRAP_STEPS(STEP)};
 #undef STEP
-};
 
 int bsteps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step)
 {
-    for (uint32_t i = 0; i < PLAN_N_BWRAP_STEPS; i++) {
-        if (steps[i].phase != phase || steps[i].where != where) {
-            continue;
-        }
-        uint64_t before = inject_as(INJECT_LAUNCH, PLAN_BSTEP_FIRST + i);
-        int e = steps[i].run(c);
-        inject_back(before);
-        if (e) {
-            *ret_step = PLAN_BSTEP_FIRST + i;
-            return e;
-        }
-    }
-    return 0;
+    return steps_walk(steps, PLAN_N_BWRAP_STEPS, PLAN_BSTEP_FIRST, c, phase, where, ret_step);
 }

@@ -39,6 +39,17 @@ void box_kill(const struct launcher *l, struct box *b)
     sys_pidfd_signal(b->pidfd, SIGKILL); // pid 1, and with it its namespace
 }
 
+void box_discard(const struct launcher *l, struct box *b)
+{
+    cgroup_remove(&l->groups, b->group);
+    const int fds[] = {b->sock, b->report, b->oom};
+    for (size_t i = 0; i < ARRAY_LEN(fds); i++) {
+        fd_close(fds[i]);
+    }
+    bwrap_done(b);
+    b->id = 0;
+}
+
 void box_fail(const struct launcher *l, struct box *b, uint32_t step, int error)
 {
     if (!b->r.error) {

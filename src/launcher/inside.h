@@ -4,6 +4,7 @@
 #ifndef ISLE_LAUNCHER_INSIDE_H
 #define ISLE_LAUNCHER_INSIDE_H
 
+#include "plan/plan.h"
 #include "plan/seat.h"
 
 #include <stdint.h>
@@ -27,7 +28,7 @@ extern const char *const passport_names[PASSPORT_N_NAMESPACES];
 
 // Descriptors of the order, behind the PLAN_N_START_FDS.
 enum inside_fd {
-    INSIDE_FD_REPORT = 5, // of the shim
+    INSIDE_FD_REPORT = PLAN_N_START_FDS, // of the shim
     INSIDE_FD_SHIM,
     INSIDE_FD_SOCK, // of pid 2, closed by its execve
     INSIDE_N_FDS,

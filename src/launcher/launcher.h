@@ -161,6 +161,15 @@ int template_build(const struct seat_config *config, const char **ret_what);
 int template_namespace(int proc, const char *folder);
 
 // steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
+struct launch_step {
+    enum plan_where where;
+    enum plan_phase phase;
+    int (*run)(struct launch *c);
+};
+// Those of a table, whose first row has the number `first`.
+int steps_walk(const struct launch_step *rows, uint32_t n, uint32_t first, struct launch *c,
+               enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
+// The native ones.
 int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
 // Every step's function: in the process that PLAN_STEPS names. 0 or -errno.
 #define STEP_DECLARE(id, phase, where, why) int step_##id(struct launch *c);
@@ -226,6 +235,8 @@ void stock_init(struct launcher *l);
 
 // end.c
 void box_kill(const struct launcher *l, struct box *b);
+// Gives back one in which nothing lives: its launch failed before the clone.
+void box_discard(const struct launcher *l, struct box *b);
 // The sandbox has failed: END will say so (the first cause stays), and it is killed.
 void box_fail(const struct launcher *l, struct box *b, uint32_t step, int error);
 int box_signal(const struct launcher *l, const struct box *b, int sig);

@@ -56,6 +56,7 @@ struct bwrap_input {
 };
 
 // What follows `--args`: every word with its NUL. Bytes, or -E2BIG.
+enum { BWRAP_ARGUMENTS_MAX = 8192 }; // room for all rows
 int bwrap_arguments(const struct bwrap_input *in, char *ret, size_t size);
 
 // "bubblewrap 0.12.0" and what follows. 0 where it is no such text.
