@@ -372,7 +372,7 @@ int store_sqlite_open(struct loop *l, const struct store_sqlite *config, struct 
     s->loop = l;
     s->watch = LOOP_WATCH_INIT(on_done, s);
     s->lock_fd = -1;
-    s->max_bytes = config->waiting_bytes ? config->waiting_bytes : (size_t)256 << 20;
+    s->max_bytes = config->waiting_bytes ? config->waiting_bytes : (size_t)128 << 20;
     int err = open_parts(s, config, ret_error);
     if (err != 0) {
         sqlite_store_close(&s->base);

@@ -173,9 +173,9 @@ struct store {
     const struct store_ops *ops;
 };
 
-// 0: `done` will be called, never before this returns. -errno: it will not: -EMSGSIZE (a text is
-// over its bound), -EINVAL, -EAGAIN (too much waits already), -ENOMEM,
-// -ESHUTDOWN (it is being closed).
+// 0: `done` (may be NULL) will be called, never before this returns. -errno: it will not: -EMSGSIZE
+// (a text is over its bound), -EINVAL, -EAGAIN (too much waits already), -ENOMEM, -ESHUTDOWN (it is
+// being closed).
 static inline int store_write(struct store *st, const struct store_write *w, store_done done,
                               void *ctx)
 {

@@ -1,7 +1,8 @@
-// Sessions and keys.
+// Sessions, keys, and the sweep of old results.
 #include "harness.h"
 
 #include "base/fd.h"
+#include "store/sweep.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -169,10 +170,74 @@ static void keys_are_found_and_revoked(void **state)
     SAME(rows->at[0].key.id, "k2");
 }
 
+struct swept {
+    struct harness *h;
+    int done, error;
+    uint64_t removed, files;
+};
+
+static void on_removing(void *ctx, const struct store_job *job)
+{
+    struct swept *s = ctx;
+    s->files += job->status >= STATUS_COMPLETED;
+}
+
+static void on_swept(void *ctx, int error, uint64_t removed)
+{
+    struct swept *s = ctx;
+    s->done++;
+    s->error = error;
+    s->removed = removed;
+}
+
+static void a_sweep_goes_in_small_steps(void **state)
+{
+    struct harness *h = *state;
+    static struct store_sweep sweep;
+    struct swept s = {.h = h};
+    char id[16];
+    enum { OLD = 2 * SWEEP_BATCH + 7 };
+    for (int i = 0; i < OLD + 5; i++) {
+        snprintf(id, sizeof id, "j%d", i);
+        struct store_write w = {.kind = STORE_JOB_RECORD, .lazy = i < OLD + 4};
+        w.job = (struct store_job){.id = text(id),
+                                   .team = text("t"),
+                                   .status = STATUS_FAILED,
+                                   .result = text("{}"),
+                                   .ended_ms = i < OLD ? 10 + i : 5000};
+        if (w.lazy) {
+            assert_int_equal(store_write(h->store, &w, NULL, NULL), 0);
+        } else {
+            assert_int_equal(harness_write(h, &w).error, 0);
+        }
+    }
+    sweep = (struct store_sweep){
+        .store = h->store, .before_ms = 5000, .removing = on_removing, .done = on_swept, .ctx = &s};
+    store_sweep_start(&sweep);
+    while (!s.done) {
+        assert_int_equal(loop_step(h->loop, 10000), 0);
+    }
+    assert_int_equal(s.error, 0);
+    assert_int_equal(s.removed, OLD);
+    assert_int_equal(s.files, OLD);
+    struct store_query q = {.kind = STORE_LIST_ENDED, .before_ms = 9999, .limit = 100};
+    assert_int_equal(harness_read(h, &q)->n, 5);
+    store_sweep_start(&sweep); // nothing to do: at once
+    assert_int_equal(s.done, 2);
+    assert_int_equal(s.removed, 0);
+    // Closed in the middle, it ends with an error and has lost nothing.
+    sweep.before_ms = 9999;
+    store_sweep_start(&sweep);
+    assert_int_equal(s.done, 2);
+    harness_reopen(h);
+    assert_int_equal(s.done, 3);
+}
+
 const struct CMUnitTest contract_rest[] = {
     cmocka_unit_test(the_same_names_give_the_same_session),
     cmocka_unit_test(a_session_lives_and_is_remembered),
     cmocka_unit_test(sessions_are_listed_by_team),
     cmocka_unit_test(keys_are_found_and_revoked),
+    cmocka_unit_test(a_sweep_goes_in_small_steps),
 };
 const size_t n_contract_rest = ARRAY_LEN(contract_rest);
