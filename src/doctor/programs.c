@@ -61,10 +61,13 @@ static void see_runtime(struct doctor *d)
     char build[64];
     AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0) {
-        struct doctor_row *r =
-            add_bad(d, "runtime root", DOCTOR_FAILED, "no job runs",
-                    "./bootstrap makes it; one elsewhere is named by SANDBOX_RUNTIME_ROOT");
-        DOCTOR_FOUND(r, "%.180s: %s", root, strerror(errno));
+        int e = errno;
+        struct doctor_row *r = add_bad(
+            d, "runtime root", DOCTOR_FAILED, "no job runs",
+            e == EACCES ? "its owner lets others into the folders that lead there (chmod 755)"
+                        : "./bootstrap, run by root, makes it; one elsewhere is named by "
+                          "SANDBOX_RUNTIME_ROOT");
+        DOCTOR_FOUND(r, "%.180s: %s", root, strerror(e));
         return;
     }
     fd_read_at(dir, "usr/share/isle/build-id", build, sizeof build);

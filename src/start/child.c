@@ -144,7 +144,9 @@ static int check_runtime(struct start *s)
     struct stat st;
     if (access(root, F_OK)) { // the most likely thing to be missing on a new machine
         return start_fail(
-            s, -errno, "runtime root %s (./bootstrap makes it, or set SANDBOX_RUNTIME_ROOT)", root);
+            s, -errno,
+            "runtime root %s (./bootstrap, run by root, makes it; or set SANDBOX_RUNTIME_ROOT)",
+            root);
     }
     snprintf(path, sizeof path, "%s/usr/lib/isle", root); // where jobs see the wrappers
     int e = lstat(path, &st) ? -errno : 0;
@@ -231,7 +233,7 @@ int child_mounts(struct start *s)
         {"runtime root", etc, "rt/etc", MOUNT_ATTR_RDONLY, AT_RECURSIVE},
         {"guest folder", c->guest_dir, "guest", MOUNT_ATTR_RDONLY, 0},
         {"workspace root", ws, "ws", 0, 0},
-        {"package cache", c->cache_dir, "cache", MOUNT_ATTR_RDONLY, 0},
+        {"SANDBOX_PACKAGES_ROOT", c->cache_dir, "cache", MOUNT_ATTR_RDONLY, 0},
     };
     // an account's child was born in one
     if ((s->record.user == START_ROOT && unshare(CLONE_NEWNS)) || mount_make_private()) {

@@ -33,7 +33,8 @@ static int check_cache(struct start *s)
         return 0; // one that is not there is told of by step mounts
     }
     return start_fail(
-        s, 0, "package cache %s: must be writable by nobody but its owner (chmod 755)", path);
+        s, 0, "SANDBOX_PACKAGES_ROOT %s: must be writable by nobody but its owner (chmod 755)",
+        path);
 }
 
 int front_check(struct start *s)

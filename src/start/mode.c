@@ -171,7 +171,10 @@ void start_places_find(struct start_places *ret)
     } else { // checked when it is used: the account's own, writable by nobody else
         snprintf(ret->run_dir, sizeof ret->run_dir, "/tmp/isle-%u", geteuid());
     }
-    if (access(system_root, R_OK | X_OK)) {
-        snprintf(ret->runtime_root, sizeof ret->runtime_root, "%.990s/runtime/current", data);
+    char own[START_PLACE_MAX];
+    snprintf(own, sizeof own, "%.990s/runtime/current", data);
+    // with neither, the host's is the one to tell of: what nobody made in HOME explains nothing
+    if (access(system_root, R_OK | X_OK) && !access(own, F_OK)) {
+        memcpy(ret->runtime_root, own, sizeof own);
     }
 }

@@ -40,7 +40,8 @@ int mode_find_program(int root, const char *prefix, const char *name, char ret[6
 bool mode_has_power(int root, const char *path);
 
 // Where things are when no setting says so: for root the built-in places, for an account the XDG
-// base directories. The runtime root is the host's when it can be read, else the account's own.
+// base directories. The runtime root is the host's unless that cannot be read and the account has
+// one of its own.
 enum { START_PLACE_MAX = 1024 }; // what is longer is cut, and then is not there
 struct start_places {
     char data_dir[START_PLACE_MAX], run_dir[START_PLACE_MAX], runtime_root[START_PLACE_MAX];
