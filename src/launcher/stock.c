@@ -158,6 +158,10 @@ int stock_set_add(struct launcher *l, int fd)
     if (!beneath || !S_ISDIR(s.stx_mode) || s.stx_uid != l->cache_uid || (s.stx_mode & 022)) {
         return -EPERM;
     }
+    // where the service opened it as its owner, or by a capability, jobs still could not
+    if ((s.stx_mode & 05) != 05) {
+        return -EACCES;
+    }
     while (number < PLAN_MAX_SETS && l->set[number] >= 0) {
         number++;
     }

@@ -172,6 +172,20 @@ def test_limits_without_groups(isle, account):
     assert harness.until(lambda: not running(account), 10)
 
 
+def test_package_set_for_its_owner_alone(isle, account, tmp_path):
+    """isle, who is that owner, could open it, and jobs could not."""
+    for place in (tmp_path, *tmp_path.parents[:2]):
+        place.chmod(0o755)
+    (tmp_path / "one").mkdir(0o700)
+    for place in (tmp_path, tmp_path / "one"):
+        os.chown(place, account.uid, account.gid)
+    env = {"SANDBOX_PACKAGES_ROOT": str(tmp_path)}
+    r = isle.sh("echo ran", "--package-set", "one", env=env)
+    assert r.reason == "install_failed" and "not readable by all" in r.result["error"]
+    (tmp_path / "one").chmod(0o755)
+    assert isle.sh("echo ran", "--package-set", "one", env=env).lines == ["ran"]
+
+
 def test_root_is_not_needed_for_the_plan(isle):
     r = isle.run("--show-plan", "--", "true")
     assert r.status == 0 and b"own-mounts" in r.out and (b"newuidmap" in r.out or b"single-map" in r.out)
