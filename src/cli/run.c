@@ -1,6 +1,7 @@
 // `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
+#include "base/text.h"
 #include "cli/front.h"
 #include "cli/outdir.h"
 #include "cli/report.h"
@@ -22,6 +23,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -174,6 +176,43 @@ static int print_final(struct report *report, const struct buf *final)
     return e ? complain("output: %s", strerrordesc_np(-e)) : status;
 }
 
+// Does the word of a command name a file here that nobody put into /workspace?
+static bool is_left_behind(const struct job *j, const char *word)
+{
+    struct stat st;
+    if (word[0] == '/' || word[0] == '-' || stat(word, &st) || !S_ISREG(st.st_mode)) {
+        return false;
+    }
+    for (size_t i = 0; i < j->n_files; i++) {
+        if (strcmp(j->files[i].target, word) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// `isle run -- python3 job.py` fails with Python's own words, which know nothing of --file. Only
+// where a person reads: a caller that passes on what others wrote would tell them of its files.
+static void print_left_behind(const struct job *j)
+{
+    bool there = j->kind == JOB_COMMAND && !strcmp(j->cwd, "/workspace");
+    for (size_t i = 0; there && j->argv[i]; i++) {
+        const char *word = j->argv[i];
+        bool searched = i == 0 && !strchr(word, '/'); // in PATH
+        word += strncmp(word, "./", 2) == 0 ? 2 : 0;
+        if (searched || strlen(word) > 200 || !is_left_behind(j, word)) {
+            continue;
+        }
+        char text[256];
+        snprintf(text, sizeof text, "%s", word);
+        text_no_controls(text);
+        bool base = !strchr(text, '/'); // without DEST a copy gets the base name
+        fprintf(stderr, "isle: %s is here, not in /workspace: --file %s%s%s puts a copy there\n",
+                text, text, base ? "" : ":", base ? "" : text);
+        return;
+    }
+}
+
 static int end_status(struct run *r, struct session *s, enum session_end end, int wait_status)
 {
     struct report report = {.json = r->options.json,
@@ -189,6 +228,9 @@ static int end_status(struct run *r, struct session *s, enum session_end end, in
     int status = end == SESSION_FINAL ? print_final(&report, &s->final) : -EBADMSG;
     if (status < 0) {
         return print_lost(r, wait_status);
+    }
+    if (status > 0 && report.terminal && !report.json && !report.quiet) {
+        print_left_behind(&r->job.job);
     }
     if (r->artifacts.error[0]) {
         return complain("%s", r->artifacts.error);

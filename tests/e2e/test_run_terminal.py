@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("host")
 class Terminal:
     """`isle run ARGS` with a terminal as all three streams."""
 
-    def __init__(self, isle: harness.Isle, *args: str) -> None:
+    def __init__(self, isle: harness.Isle, *args: str, cwd: str | os.PathLike = "/") -> None:
         self.fd, other = pty.openpty()
         self.process = subprocess.Popen(
             [str(harness.ISLE), "run", *args],
@@ -28,7 +28,7 @@ class Terminal:
             stdout=other,
             stderr=other,
             env=isle.environ(),
-            cwd="/",
+            cwd=cwd,
             start_new_session=True,
         )
         os.close(other)
@@ -102,6 +102,30 @@ def test_summary_names_the_reason(isle):
     t = Terminal(isle, "--timeout", "1", "--", "sleep", "30")
     t.read_until(b"isle: timeout")
     assert t.end() == 124
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--", "cat", "a.txt"], "--file a.txt puts a copy there"),
+        (["--", "./a.txt"], "--file a.txt puts a copy there"),
+        (["--", "cat", "sub/b"], "--file sub/b:sub/b puts a copy there"),
+        (["--file", "a.txt", "--", "sh", "-c", "exit 1", "a.txt"], None),
+        (["--", "cat", "other"], None),
+        (["--", "cat", "/etc/shadow"], None),
+        (["--", "echo", "a.txt"], None),
+    ],
+)
+def test_file_that_was_left_behind(isle, tmp_path, args, said):
+    tmp_path.chmod(0o755)
+    (tmp_path / "a.txt").write_text("")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub/b").write_text("")
+    t = Terminal(isle, *args, cwd=tmp_path)
+    t.read_until(b")\r\n")
+    t.end()
+    told = [line for line in t.text.decode().split("\r\n") if "/workspace:" in line]
+    assert len(told) == (said is not None) and (said or "") in "".join(told), t.text
 
 
 def test_no_summary_with_json(isle):
