@@ -26,6 +26,7 @@ LAYERS = {
         # towards the user
         "codec": "base",
         "io": "base",
+        "http": "base codec io",  # carries requests, and knows nothing of jobs
         "conf": "base",
         "model": "base plan codec io conf",
         "workspace": "base plan kernel codec io conf model",
