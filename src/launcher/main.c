@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -176,6 +177,9 @@ static void open_roots(struct launcher *l)
     }
     must("template", l->template = template_namespace(l->proc, "/jail"));
     must("/ws", l->ws = open_folder("/ws", &l->ws_mount, &uid));
+    // Shared, as the service gets this very descriptor: no start may empty it while either lives
+    // (start/folders.h). The front holds one, too; a file system without locks has none.
+    flock(l->ws, LOCK_SH | LOCK_NB);
     must("/cache", l->cache = open_folder("/cache", &l->cache_mount, &l->cache_uid));
     AUTO_CLOSE int root = open_folder("/", &own, &uid);
     must("/", root);

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 static const char *const kinds[] = {"once", "kept"};
@@ -64,6 +65,17 @@ int folders_make(int data_dir, uint32_t k, struct folders_owner owner)
         e = make_ours(dir, kinds[i], owner);
     }
     return e;
+}
+
+int folders_lock(int data_dir, uint32_t k, int how)
+{
+    char name[16];
+    snprintf(name, sizeof name, "%u", k);
+    AUTO_CLOSE int dir = open_folder(data_dir, name);
+    if (dir < 0) {
+        return dir;
+    }
+    return flock(dir, how | LOCK_NB) && errno == EWOULDBLOCK ? -EWOULDBLOCK : fd_take(&dir);
 }
 
 static bool is_kind(const char *name)

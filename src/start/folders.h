@@ -5,6 +5,10 @@
 // freed in the last minutes, and a busy host that made and removed folders for every start would
 // spend milliseconds of each in that search. What is not a folder of that owner is not ours and
 // left alone. The caller holds the instance's lock, and no process of the instance lives.
+//
+// The lock lies in another folder, which need not be everybody's (XDG_RUNTIME_DIR) and may be
+// cleaned while the instance lives. So DATA/K itself is locked too (flock(2)): shared by the start,
+// then by launcher and service as long as they live, exclusively by who empties it.
 #ifndef ISLE_START_FOLDERS_H
 #define ISLE_START_FOLDERS_H
 
@@ -19,6 +23,10 @@ struct folders_owner {
 
 // Makes what is missing of DATA/K. 0; -EEXIST: something else is called K; -errno.
 int folders_make(int data_dir, uint32_t k, struct folders_owner owner);
+
+// DATA/K, locked as `how` (LOCK_SH, LOCK_EX) says, if its file system has locks. A descriptor;
+// -EWOULDBLOCK: others have locked it; -ENOENT or -errno.
+int folders_lock(int data_dir, uint32_t k, int how);
 
 // DATA/K/once, which folders_make() has made. A descriptor or -errno.
 int folders_open_once(int data_dir, uint32_t k);

@@ -373,6 +373,7 @@ static void front_undo(struct start *s)
     for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
+    s->folder = fd_close(s->folder);
     if (s->mark) {
         instance_release(&s->host, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
     }
@@ -401,6 +402,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                       .host = {.root = root, .mounts = -1, .groups.root = root},
                       .run_dir = -1,
                       .data_dir = -1,
+                      .folder = -1,
                       .front = -1,
                       .pid = -1,
                       .pidfd = -1,
@@ -435,6 +437,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     }
     fd_close(s.run_dir);
     fd_close(s.data_dir);
+    fd_close(s.folder);
     if (e || s.host.mounts < 0) {
         fd_close(s.host.root); // start_finish() opens it again
     }

@@ -33,7 +33,7 @@ struct lock_text {
 
 enum {
     GROUPS_GONE_MS = 3000, // a killed process may hang in the kernel for a while
-    GROUPS_HELD_MS = 20,   // between the first lock that an ending owner gives back and the last
+    HELD_MS = 20,          // between the first lock that an ending owner gives back and the last
 };
 
 static void wait_ms(unsigned ms)
@@ -128,7 +128,7 @@ static int clean_groups(const struct start_host *h, uint32_t k, uint32_t uid_bas
     // An owner that is just ending gives its locks back one by one; one that goes on living keeps
     // its lock files in another folder than ours, and nothing of it may be killed.
     for (unsigned ms = 0; groups_held(&h->groups, k); ms++) {
-        if (ms == GROUPS_HELD_MS) {
+        if (ms == HELD_MS) {
             return -EBUSY;
         }
         wait_ms(1);
@@ -162,9 +162,17 @@ static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_ba
 }
 
 // What jobs leave belongs to their uids: an account removes it as root of a namespace that has
-// them.
+// them. -EBUSY: an owner lives, whose lock file is elsewhere or was taken away.
 static int empty_folder(const struct start_host *h, int data_dir, uint32_t k, uint32_t uid_base)
 {
+    AUTO_CLOSE int alone = folders_lock(data_dir, k, LOCK_EX);
+    for (unsigned ms = 0; alone == -EWOULDBLOCK; ms++) {
+        if (ms == HELD_MS) {
+            return -EBUSY;
+        }
+        wait_ms(1);
+        alone = folders_lock(data_dir, k, LOCK_EX);
+    }
     struct emptied inside = {data_dir, k};
     int e = folders_empty(data_dir, k, owner_of(h, uid_base));
     bool may_be_theirs = e && e != -EEXIST && h->mode.user != START_ROOT;
@@ -390,8 +398,13 @@ int instance_folders(struct start *s)
         return start_fail(s, e, "workspace root %s: %u in it is not a folder of this instance",
                           s->config->data_dir, s->instance);
     }
-    return e ? start_fail(s, e, "workspace root %s: folder %u cannot be made", s->config->data_dir,
-                          s->instance)
+    // until the launcher, and with it the service, has its own lock
+    if (!e) {
+        s->folder = folders_lock(s->data_dir, s->instance, LOCK_SH);
+        e = s->folder < 0 ? s->folder : 0;
+    }
+    return e ? start_fail(s, e, "workspace root %s: folder %u cannot be made or locked",
+                          s->config->data_dir, s->instance)
              : 0;
 }
 

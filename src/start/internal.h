@@ -65,6 +65,7 @@ struct start {
     uint32_t gid_base; // as uid_base; another one for subordinate groups
     uint64_t mark;
     int run_dir, data_dir; // folders
+    int folder;            // DATA/K, locked
     int front;             // the front's end of the socket
     pid_t pid;             // the child, later the service
     int pidfd;

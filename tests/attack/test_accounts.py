@@ -97,3 +97,21 @@ def test_package_sets_that_others_may_put_there_are_refused(isle, account):
             r = isle.run("--package-set", "one", "--", "echo", "ran", env={"SANDBOX_PACKAGES_ROOT": str(root)})
             assert r.status == status and (b"ran" in r.out) is (status == 0), (mode, r)
             assert not status or b"nobody but its owner" in r.err
+
+
+def test_another_folder_of_locks_does_not_take_a_running_jobs_files(isle, account):
+    """A cron job's isle has no XDG_RUNTIME_DIR, a session's has one, and logging out removes it."""
+    code = "echo kept > f; echo up; sleep 2; cat f"
+    p = isle.start("run", "--disk", "200", "-l", "bash", "-c", code)
+    try:
+        assert p.stdout.readline() == b"up\n"
+        run = variants.HOME / "other"
+        run.mkdir(mode=0o700, exist_ok=True)
+        account.give(run)
+        assert isle.sh("echo other", "--disk", "200", env={"XDG_RUNTIME_DIR": str(run)}).lines == ["other"]
+        assert p.communicate(timeout=20)[0] == b"kept\n" and p.returncode == 0
+    finally:
+        p.kill()
+        p.communicate()
+    assert isle.sh("echo next", "--disk", "200").lines == ["next"]
+    assert not list((variants.HOME / "home/.local/share/isle/data").rglob("f"))

@@ -235,3 +235,11 @@ def test_B21(isle):
     r = attack(isle, "B21.py", *LIMIT)
     timed_out(r, TIME, TIME + 1)
     assert r.lines == ["HELD"]
+
+
+def test_a_start_with_other_locks_leaves_a_running_jobs_files(isle, tmp_path):
+    """Lock files may lie elsewhere, or have been cleaned away; whoever empties a folder asks the folder itself."""
+    p = isle.start("run", "--disk", "200", "-l", "bash", "-c", "echo kept > f; echo up; sleep 1; cat f")
+    assert p.stdout.readline() == b"up\n"
+    assert isle.sh("echo other", "--disk", "200", env={"SANDBOX_RUN_DIR": str(tmp_path / "locks")}).lines == ["other"]
+    assert p.communicate(timeout=20)[0] == b"kept\n" and p.returncode == 0

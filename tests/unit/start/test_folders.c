@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cmocka.h>
@@ -40,6 +41,23 @@ static void test_made_and_emptied(void **state)
     assert_true(there("7/once") && there("7/kept"));
     assert_false(there("7/once/r1") || there("7/kept/s1") || there("7/other"));
     assert_false(folders_may_be_used(fixture_root, K));
+}
+
+// Many live with it, one empties it alone.
+static void test_locked(void **state)
+{
+    (void)state;
+    assert_int_equal(folders_lock(fixture_root, K, LOCK_EX), -ENOENT);
+    assert_int_equal(folders_make(fixture_root, K, ME), 0);
+    AUTO_CLOSE int one = folders_lock(fixture_root, K, LOCK_SH);
+    AUTO_CLOSE int two = folders_lock(fixture_root, K, LOCK_SH);
+    assert_true(one >= 0 && two >= 0);
+    one = fd_close(one);
+    assert_int_equal(folders_lock(fixture_root, K, LOCK_EX), -EWOULDBLOCK);
+    two = fd_close(two);
+    AUTO_CLOSE int alone = folders_lock(fixture_root, K, LOCK_EX);
+    assert_true(alone >= 0);
+    assert_int_equal(folders_lock(fixture_root, K, LOCK_SH), -EWOULDBLOCK);
 }
 
 // A service that was taken over owns the folder: what it may have made of once/ and kept/.
@@ -89,10 +107,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_made_and_emptied),
-        TEST(test_tampered),
-        TEST(test_of_somebody_else),
-        TEST(test_half_made),
+        TEST(test_made_and_emptied), TEST(test_locked),    TEST(test_tampered),
+        TEST(test_of_somebody_else), TEST(test_half_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
