@@ -390,7 +390,7 @@ def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./bootstrap test", description="Runs the tests of isle.")
-    parser.add_argument("--fast", action="store_true", help="only what takes seconds")
+    parser.add_argument("--fast", action="store_true", help="only what takes a minute")
     parser.add_argument("--long", action="store_true", help="also what takes very long")
     parser.add_argument("--only", action="append", metavar="NAME", help="only this part (again for more)")
     parser.add_argument("--list", action="store_true", help="print the parts")
