@@ -100,7 +100,11 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
     if (n < 0 && n != -ENOSPC) {
         return fail(error, (int)n, f->target, strerror((int)-n));
     }
-    if (n < 0 || (uint64_t)n > *budget) {
+    if (n < 0) { // a tmpfs of that size, or a folder on the host's disk
+        return fail(error, -ENOSPC, f->target,
+                    "no space left, within limits.disk_mb or on the disk of the workspaces");
+    }
+    if ((uint64_t)n > *budget) {
         return fail(error, -ENOSPC, f->target, "larger than what limits.disk_mb leaves");
     }
     *budget -= (uint64_t)n;

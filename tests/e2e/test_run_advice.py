@@ -72,6 +72,14 @@ def test_byte_order_mark_of_params(isle, tmp_path):
     assert r.status == 125 and b"not valid JSON" in r.err, r
 
 
+def test_disk_of_the_workspaces_is_full(isle, tmp_path):
+    """--disk alone would not help."""
+    (tmp_path / "a.bin").write_bytes(bytes(200_000))
+    mount = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=128k t {isle.data}; exec "$@"', "sh"]
+    r = isle.run("--file", tmp_path / "a.bin", "--", "true", prefix=mount)
+    assert r.status == 125 and b"or on the disk of the workspaces" in r.err, r.err
+
+
 def test_import_with_return_shows_the_place(isle):
     r = isle.js('import fs from "node:fs"\nreturn 1')
     assert r.reason == "error" and r.result["error"].startswith("SyntaxError: a top-level return cannot be"), r.result
