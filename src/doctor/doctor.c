@@ -304,7 +304,8 @@ static const struct check {
      "docker run --cap-add SYS_ADMIN, in Kubernetes securityContext.capabilities.add: [SYS_ADMIN]; "
      "the others are in the default set"},
     {"rights", "user ids", see_ids,
-     "single_uid: isle and its jobs share one uid of the host, and only one user's jobs are apart",
+     "single_uid: isle and all its jobs share one uid of the host; mounts alone keep workspaces "
+     "apart",
      "map 131072 ids or more into this container (its user-namespace remapping)"},
     {"rights", "newuidmap", see_newuidmap, "single_uid: the subordinate range cannot be used",
      "install newuidmap (package uidmap, on Fedora and RHEL shadow-utils)"},
