@@ -100,18 +100,30 @@ static int say_db(struct store_error *ret, sqlite3 *db, const char *what)
     return say(ret, sqlite_errno(db), what, sqlite3_errmsg(db));
 }
 
-static int connect_db(const char *dir, sqlite3 **ret, struct store_error *ret_error)
+// Made here for its mode, which SQLite gives to its other files too. Only before the first
+// connection: to close a descriptor of a file drops all fcntl(2) locks that the process has on it,
+// SQLite's own among them, and another process could take the log away.
+static int make_file(const char *dir, struct store_error *ret_error)
 {
     AUTO_FREE char *path = NULL;
     if (asprintf(&path, "%s/isle.db", dir) < 0) {
         path = NULL;
         return say(ret_error, -ENOMEM, "store", "no memory");
     }
-    // Made here for its mode, which SQLite gives to its other files too.
     AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) {
         int err = -errno;
         return say(ret_error, err, path, strerror(-err));
+    }
+    return 0;
+}
+
+static int connect_db(const char *dir, sqlite3 **ret, struct store_error *ret_error)
+{
+    AUTO_FREE char *path = NULL;
+    if (asprintf(&path, "%s/isle.db", dir) < 0) {
+        path = NULL;
+        return say(ret_error, -ENOMEM, "store", "no memory");
     }
     sqlite3 *db = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW;
@@ -251,6 +263,7 @@ static int open_parts(struct sqlite_store *s, const struct store_sqlite *c,
 {
     sqlite3 *db = NULL, *read_db = NULL;
     int err = take_lock(s, c->dir, ret_error);
+    err = err == 0 ? make_file(c->dir, ret_error) : err;
     err = err == 0 ? connect_db(c->dir, &db, ret_error) : err;
     if (err != 0) {
         return err;

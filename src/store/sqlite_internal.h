@@ -75,6 +75,7 @@ int sqlite_migrate(sqlite3 *db, const char *const *steps, int n);
 struct sqlite_reader {
     sqlite3 *db;
     sqlite3_stmt *reads[SQL_READS], *cursors[SQL_READS];
+    bool in_row;
 };
 // db is the reader's from here on. 0 or -errno.
 int sqlite_reader_open(struct sqlite_reader *r, sqlite3 *db);

@@ -98,6 +98,10 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
         return;
     }
     sqlite3_stmt *st = r->reads[which];
+    if (r->in_row) {
+        to->end(to->ctx, -EDEADLK);
+        return;
+    }
     int err = find_cursor(r, which, &p);
     if (err == 0) {
         err = sqlite_bind(st, read->params, &p);
@@ -113,7 +117,9 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
         err = got == SQLITE_ROW ? fill(st, read->columns, &record) : sqlite_errno(r->db);
         if (err == 0) {
             any = true;
+            r->in_row = true;
             to->row(to->ctx, &record);
+            r->in_row = false;
         }
     }
     // Ends the read transaction: an open one would keep the log from being reused.

@@ -7,6 +7,8 @@
 // for each record and then `end`, possibly before store_read() returns; it sees every write that
 // was answered before.
 //
+// A `done` and an `end` may read and write; a `row` must not read (-EDEADLK), and none may close.
+//
 // No clock is read here: times are the caller's, in ms since the epoch. Texts are bytes: any value,
 // any encoding, bounded by the table in record.c.
 #ifndef ISLE_STORE_STORE_H

@@ -13,7 +13,7 @@ struct store_sweep {
     struct store *store;
     int64_t before_ms; // jobs that ended before it go
     // Called for each before its record goes: what belongs to it elsewhere (files) goes first, so
-    // that none is left without a record after a crash. May be NULL.
+    // that none is left without a record after a crash. As a `row` of store.h. May be NULL.
     void (*removing)(void *ctx, const struct store_job *job);
     // All are gone, or it stopped at an error of the store: 0 or -errno.
     void (*done)(void *ctx, int error, uint64_t removed);

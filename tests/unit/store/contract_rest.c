@@ -233,11 +233,51 @@ static void a_sweep_goes_in_small_steps(void **state)
     assert_int_equal(s.done, 3);
 }
 
+static void no_row(void *ctx, const struct store_record *r)
+{
+    (void)ctx;
+    (void)r;
+    fail();
+}
+
+static void on_nested_end(void *ctx, int error) { *(int *)ctx = error; }
+
+struct nested {
+    struct harness *h;
+    int error, end;
+};
+
+static void read_in_row(void *ctx, const struct store_record *r)
+{
+    struct nested *n = ctx;
+    struct store_query q = {.kind = STORE_LIST_SESSIONS, .team = text("red"), .limit = 5};
+    (void)r;
+    store_read(n->h->store, &q, &(struct store_reader){no_row, on_nested_end, &n->error});
+}
+
+static void on_outer_end(void *ctx, int error) { ((struct nested *)ctx)->end = error; }
+
+static void a_read_inside_a_row_is_refused(void **state)
+{
+    struct harness *h = *state;
+    struct nested n = {.h = h, .end = 1000};
+    create(h, "s", "red", NULL, NULL);
+    struct store_query q = {.kind = STORE_LIST_SESSIONS, .team = text("red"), .limit = 5};
+    store_read(h->store, &q, &(struct store_reader){read_in_row, on_outer_end, &n});
+    while (n.end == 1000) {
+        assert_int_equal(loop_step(h->loop, 1000), 0);
+    }
+    assert_int_equal(n.error, -EDEADLK);
+    assert_int_equal(n.end, 0);
+    assert_int_equal(harness_read(h, &q)->n, 1);
+}
+
 const struct CMUnitTest contract_rest[] = {
     cmocka_unit_test(the_same_names_give_the_same_session),
     cmocka_unit_test(a_session_lives_and_is_remembered),
     cmocka_unit_test(sessions_are_listed_by_team),
     cmocka_unit_test(keys_are_found_and_revoked),
+    cmocka_unit_test(a_read_inside_a_row_is_refused),
     cmocka_unit_test(a_sweep_goes_in_small_steps),
 };
 const size_t n_contract_rest = ARRAY_LEN(contract_rest);

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct store_error last_error;
 
@@ -48,6 +50,31 @@ static void its_files_are_its_own(void **state)
     assert_int_equal(symlink("/tmp/elsewhere", path), 0);
     assert_true(open_sqlite(h.loop, h.place, 0, &second) < 0); // no link is followed
     h.store = NULL;
+    harness_end(&h);
+}
+
+// Whoever looks at the file with sqlite3(1) and closes it again would else be the last to close it,
+// and take the log away from under the service.
+static void others_see_that_it_is_in_use(void **state)
+{
+    (void)state;
+    struct harness h;
+    char path[128];
+    harness_start(&h, open_sqlite);
+    snprintf(path, sizeof path, "%s/isle.db", h.place);
+    for (int i = 0; i < 2; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+            int fd = open(path, O_RDWR | O_CLOEXEC);
+            _exit(fd >= 0 && fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type == F_RDLCK ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        harness_submit(&h, i ? "a" : "b", "t", "{}"); // and after a write, too
+    }
     harness_end(&h);
 }
 
@@ -319,6 +346,7 @@ int main(void)
     faulty_install();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(its_files_are_its_own),
+        cmocka_unit_test(others_see_that_it_is_in_use),
         cmocka_unit_test(migrations_are_whole_or_not_there),
         cmocka_unit_test(a_newer_store_is_left_alone),
         cmocka_unit_test(damage_is_found_at_the_start),
