@@ -90,8 +90,11 @@ static void tell_stopped(struct http_server *s)
 static void on_kick(struct loop_timer *t)
 {
     struct http_server *s = t->ctx;
-    for (struct http_conn *c; (c = s->kicks);) {
-        s->kicks = c->kick_next;
+    // Only those that are there now: one that kicks itself must not keep the loop from the others.
+    struct http_conn *list = s->kicks;
+    s->kicks = NULL;
+    for (struct http_conn *c; (c = list);) {
+        list = c->kick_next;
         c->kicked = false;
         conn_run(c);
     }

@@ -70,12 +70,13 @@ static int dial(void)
     return fd;
 }
 
+// Turns are counted beside the time: on a busy machine time passes without any.
 static void turn(int ms)
 {
     uint64_t until = clock_now_ns() + (uint64_t)ms * NS_PER_MS;
-    do {
+    for (int turns = 0; turns <= ms || clock_now_ns() < until; turns++) {
         assert_int_equal(loop_step(loop, 1), 0);
-    } while (clock_now_ns() < until);
+    }
 }
 
 struct got {
@@ -89,12 +90,15 @@ static struct got hear(int fd, int quiet_ms)
 {
     struct got g = {0};
     uint64_t last = clock_now_ns();
-    while (!g.closed && clock_now_ns() < last + (uint64_t)quiet_ms * NS_PER_MS) {
+    for (int turns = 0;
+         !g.closed && (turns <= quiet_ms || clock_now_ns() < last + (uint64_t)quiet_ms * NS_PER_MS);
+         turns++) {
         assert_int_equal(loop_step(loop, 1), 0);
         ssize_t n = recv(fd, g.text + g.len, sizeof g.text - 1 - g.len, MSG_DONTWAIT);
         if (n > 0) {
             g.len += (size_t)n;
             last = clock_now_ns();
+            turns = 0;
         }
         g.closed = n == 0 || (n < 0 && errno != EAGAIN);
     }
@@ -353,6 +357,30 @@ static void pipelined_requests_are_served_in_order(void **state)
     close(fd);
 }
 
+static void one_peer_with_many_requests_leaves_others_their_turn(void **state)
+{
+    (void)state;
+    start();
+    AUTO_BUF struct buf all = BUF_INIT(1 << 20);
+    for (int i = 0; i < 2000; i++) {
+        buf_puts(&all, GET("/hello"));
+    }
+    int fd = dial();
+    turn(5);
+    size_t sent = 0;
+    for (unsigned before = 0; routes.begun < 2000; before = routes.begun) {
+        ssize_t n = send(fd, all.data + sent, all.len - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+        sent += n > 0 ? (size_t)n : 0;
+        static char sink[1 << 20];
+        n = recv(fd, sink, sizeof sink, MSG_DONTWAIT);
+        assert_int_not_equal(n, 0);
+        assert_int_equal(loop_step(loop, 10), 0);
+        assert_true(routes.begun - before <= 100);
+    }
+    assert_int_equal(routes.refused, 0);
+    close(fd);
+}
+
 static void a_peer_that_has_gone_is_told_at_once(void **state)
 {
     (void)state;
@@ -468,7 +496,7 @@ static void a_held_body_stays_with_its_sender(void **state)
 static unsigned until_closed(int fd, struct got *ret)
 {
     uint64_t from = clock_now_ns();
-    *ret = hear(fd, 2000);
+    *ret = hear(fd, 3000);
     assert_true(ret->closed);
     return (unsigned)((clock_now_ns() - from) / NS_PER_MS);
 }
@@ -483,13 +511,13 @@ static void slow_peers_are_given_up(void **state)
     start();
     struct got g;
     int fd = dial(); // says nothing
-    assert_in_range(until_closed(fd, &g), 140, 1000);
+    assert_in_range(until_closed(fd, &g), 140, 2900);
     assert_int_equal(g.len, 0);
     close(fd);
 
     fd = dial();
     say(fd, "GET / HT", 9999);
-    assert_in_range(until_closed(fd, &g), 50, 1000);
+    assert_in_range(until_closed(fd, &g), 50, 2900);
     assert_memory_equal(g.text, "HTTP/1.1 408 ", 13);
     close(fd);
 
@@ -497,11 +525,11 @@ static void slow_peers_are_given_up(void **state)
     say(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 1000\r\n\r\n", 9999);
     uint64_t from = clock_now_ns();
     unsigned refused = routes.refused;
-    while (routes.refused == refused && clock_now_ns() - from < 2 * NS_PER_S) {
+    while (routes.refused == refused && clock_now_ns() - from < 3 * NS_PER_S) {
         say(fd, "x", 1);
         turn(10);
     }
-    assert_in_range((clock_now_ns() - from) / NS_PER_MS, 70, 1000);
+    assert_in_range((clock_now_ns() - from) / NS_PER_MS, 70, 2900);
     assert_int_equal(routes.refused_status, 408);
     close(fd);
 
@@ -707,6 +735,7 @@ int main(void)
         SERVED(a_chunked_body_over_its_bound_is_refused_in_the_middle),
         SERVED(a_peer_that_asks_for_leave_gets_it),
         SERVED(pipelined_requests_are_served_in_order),
+        SERVED(one_peer_with_many_requests_leaves_others_their_turn),
         SERVED(a_peer_that_has_gone_is_told_at_once),
         SERVED(a_long_reply_takes_little_memory),
         SERVED(a_held_body_stays_with_its_sender),
