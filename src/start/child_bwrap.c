@@ -3,6 +3,7 @@
 // host's files below /home, /root, /var and so on are not in it.
 #include "base/fd.h"
 #include "kernel/mount.h"
+#include "plan/plan.h"
 #include "start/internal.h"
 
 #include <fcntl.h>
@@ -99,7 +100,7 @@ int child_bwrap(struct start *s)
     for (size_t i = 0; i < ARRAY_LEN(dirs) && !e; i++) {
         e = mkdir(dirs[i], 0755) ? -errno : 0;
     }
-    for (unsigned i = 0; i < 8 && !e; i++) {
+    for (unsigned i = 0; i < PLAN_SETS_PER_JOB && !e; i++) {
         snprintf(path, sizeof path, "bw/job/packages/%u", i);
         e = mkdir(path, 0755) ? -errno : 0;
     }

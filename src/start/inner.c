@@ -184,9 +184,8 @@ static void empty_once(int workspace_root)
 {
     AUTO_CLOSE int once =
         openat(workspace_root, "once", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    const struct timespec pause = {.tv_nsec = 5 * (long)NS_PER_MS};
     for (int i = 0; once >= 0 && tree_empty(once) && i < 200; i++) {
-        nanosleep(&pause, NULL);
+        clock_pause_ns(5 * NS_PER_MS);
     }
 }
 

@@ -36,12 +36,6 @@ enum {
     HELD_MS = 20,          // between the first lock that an ending owner gives back and the last
 };
 
-static void wait_ms(unsigned ms)
-{
-    struct timespec t = {ms / 1000, (long)(ms % 1000) * 1000000};
-    nanosleep(&t, NULL);
-}
-
 // ---- lock files ---------------------------------------------------------------------------------
 
 static void lock_name(char name[24], uint32_t k) { snprintf(name, 24, "%u.lock", k); }
@@ -131,12 +125,12 @@ static int clean_groups(const struct start_host *h, uint32_t k, uint32_t uid_bas
         if (ms == HELD_MS) {
             return -EBUSY;
         }
-        wait_ms(1);
+        clock_pause_ns(NS_PER_MS);
     }
     int e = groups_remove(&h->groups, k);
     for (unsigned ms = 0; e && ms < GROUPS_GONE_MS; ms++) {
         groups_kill(&h->groups, k, uid_base, NULL, NULL);
-        wait_ms(1);
+        clock_pause_ns(NS_PER_MS);
         e = groups_remove(&h->groups, k);
     }
     return e;
@@ -170,7 +164,7 @@ static int empty_folder(const struct start_host *h, int data_dir, uint32_t k, ui
         if (ms == HELD_MS) {
             return -EBUSY;
         }
-        wait_ms(1);
+        clock_pause_ns(NS_PER_MS);
         alone = folders_lock(data_dir, k, LOCK_EX);
     }
     struct emptied inside = {data_dir, k};
@@ -444,7 +438,7 @@ static int wait_lock(struct ownership *o, const struct start_host *h, unsigned l
         if (ms == limit_ms) { // the launcher hangs
             groups_kill(&h->groups, o->k, text.uid_base, is_still_ours, o);
         }
-        wait_ms(1);
+        clock_pause_ns(NS_PER_MS);
     }
     return -EBUSY;
 }
