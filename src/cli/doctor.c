@@ -5,9 +5,10 @@
 #include "base/fd.h"
 #include "cli/front.h"
 #include "cli/verb.h"
-#include "codec/utf8.h"
+#include "codec/json_out.h"
 #include "doctor/doctor.h"
 #include "model/result.h"
+#include "plan/plan.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -90,80 +91,79 @@ static void print_table(const struct doctor *d)
 
 // ---- For programs
 
+// "" is null.
 static void put_text(struct buf *b, const char *key, const char *text)
 {
-    buf_printf(b, ",\"%s\":", key);
-    if (text[0]) {
-        utf8_json_string(b, text, strlen(text));
-    } else {
-        buf_puts(b, "null");
-    }
+    json_put_text(b, key, text[0] ? text : NULL);
 }
 
 static void put_rows(struct buf *b, const struct doctor *d)
 {
-    buf_puts(b, ",\"checks\":[");
+    json_begin(b, "checks", '[');
     for (size_t i = 0; i < d->n; i++) {
         const struct doctor_row *r = &d->rows[i];
-        buf_printf(b, "%s{\"group\":\"%s\",\"name\":\"%s\",\"state\":\"%s\"", i ? "," : "",
-                   r->group, r->name, doctor_state_names[r->state]);
+        json_begin(b, NULL, '{');
+        json_put_text(b, "group", r->group);
+        json_put_text(b, "name", r->name);
+        json_put_text(b, "state", doctor_state_names[r->state]);
         put_text(b, "found", r->found);
         put_text(b, "cost", r->cost);
         put_text(b, "fix", r->fix);
-        buf_putc(b, '}');
+        json_end(b, '}');
     }
-    buf_putc(b, ']');
+    json_end(b, ']');
 }
 
-static void put_downgrades(struct buf *b, const struct trial *t)
+static void put_jobs(struct buf *b, const struct trial *t)
 {
-    const char *separator = "";
-    buf_puts(b, ",\"downgrades\":[");
-    for (size_t i = 0; i < n_downgrades; i++) {
-        if (t->seat.downgrades & downgrades[i].bit) {
-            buf_printf(b, "%s\"%s\"", separator, downgrades[i].name);
-            separator = ",";
-        }
+    json_begin(b, "jobs", '[');
+    for (size_t i = 0; t->started && i < SELFTEST_N; i++) {
+        const struct selftest_item *item = &t->items[i];
+        json_begin(b, NULL, '{');
+        json_put_text(b, "name", item->name);
+        json_put_bool(b, "attack", item->is_attack);
+        json_put_text(b, "verdict", selftest_verdict_names[item->verdict]);
+        put_text(b, "detail", item->detail);
+        json_end(b, '}');
     }
-    buf_putc(b, ']');
+    json_end(b, ']');
 }
 
 static void put_trial(struct buf *b, const struct trial *t)
 {
-    static const char *const rungs[] = {"auto", "parent", "self", "none"};
+    static const char *const rungs[] = {[PLAN_RUNG_AUTO] = "auto",
+                                        [PLAN_RUNG_PARENT] = "parent",
+                                        [PLAN_RUNG_SELF] = "self",
+                                        [PLAN_RUNG_NONE] = "none"};
     if (!t) {
-        buf_puts(b, ",\"downgrades\":null,\"self_test\":null");
+        json_put_text(b, "downgrades", NULL);
+        json_put_text(b, "self_test", NULL);
         return;
     }
-    put_downgrades(b, t);
-    buf_printf(b, ",\"self_test\":{\"started\":%s,\"milliseconds\":%llu,\"rung\":",
-               t->started ? "true" : "false", (unsigned long long)t->total_ms);
-    buf_printf(b, t->started && t->seat.rung < ARRAY_LEN(rungs) ? "\"%s\"" : "null",
-               rungs[t->seat.rung % ARRAY_LEN(rungs)]);
-    buf_puts(b, ",\"jobs\":[");
-    for (size_t i = 0; t->started && i < SELFTEST_N; i++) {
-        const struct selftest_item *item = &t->items[i];
-        buf_printf(b, "%s{\"name\":\"%s\",\"attack\":%s,\"verdict\":\"%s\"", i ? "," : "",
-                   item->name, item->is_attack ? "true" : "false",
-                   selftest_verdict_names[item->verdict]);
-        put_text(b, "detail", item->detail);
-        buf_putc(b, '}');
-    }
-    buf_puts(b, "]}");
+    bool known = t->started && t->seat.rung < ARRAY_LEN(rungs);
+    downgrades_write(b, "downgrades", t->seat.downgrades);
+    json_begin(b, "self_test", '{');
+    json_put_bool(b, "started", t->started);
+    json_put_int(b, "milliseconds", (int64_t)t->total_ms);
+    json_put_text(b, "rung", known ? rungs[t->seat.rung] : NULL);
+    put_jobs(b, t);
+    json_end(b, '}');
 }
 
 static int print_json(const struct doctor *d)
 {
     AUTO_BUF struct buf b = BUF_INIT(1 << 20);
     enum doctor_state worst = doctor_worst(d);
-    buf_printf(&b, "{\"isolated\":%s,\"level\":\"%s\"", worst == DOCTOR_FAILED ? "false" : "true",
-               worst == DOCTOR_FAILED     ? "none"
-               : worst == DOCTOR_DEGRADED ? "degraded"
-                                          : "full");
-    put_text(&b, "user_namespaces", refusal_names[d->own.cause]);
+    json_begin(&b, NULL, '{');
+    json_put_bool(&b, "isolated", worst != DOCTOR_FAILED);
+    json_put_text(&b, "level",
+                  worst == DOCTOR_FAILED     ? "none"
+                  : worst == DOCTOR_DEGRADED ? "degraded"
+                                             : "full");
+    json_put_text(&b, "user_namespaces", refusal_names[d->own.cause]);
     put_trial(&b, d->trial);
     put_rows(&b, d);
-    buf_putc(&b, '}');
+    json_end(&b, '}');
     if (b.error) {
         return verb_complain("doctor", "%s", strerror(-b.error));
     }
@@ -220,7 +220,6 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     d.root = root;
     d.conf = &settings.conf;
     d.libexec_dir = places->libexec_dir;
-    d.guest_dir = places->guest_dir;
     d.wrapped = launcher == SEAT_BWRAP;
     if (!o.no_self_test && places->found) {
         int e = try_start(&settings, places, d.wrapped ? &bwrap : NULL, &trial);

@@ -118,26 +118,22 @@ static enum doctor_state see_ids(struct doctor *d, struct doctor_row *r)
 
 static enum doctor_state see_newuidmap(struct doctor *d, struct doctor_row *r)
 {
-    static const char *const folders[] = {"usr/bin", "bin", "usr/local/bin"};
+    char user[64], group[64];
     if (d->mode.user == START_ROOT) {
         DOCTOR_FOUND(r, "root needs none");
         return DOCTOR_FINE;
     }
-    for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
-        char user[64], group[64];
-        snprintf(user, sizeof user, "%s/newuidmap", folders[i]);
-        snprintf(group, sizeof group, "%s/newgidmap", folders[i]);
-        if (faccessat(d->root, user, X_OK, 0) == 0 && faccessat(d->root, group, X_OK, 0) == 0) {
-            bool power = mode_has_power(d->root, user) && mode_has_power(d->root, group);
-            DOCTOR_FOUND(r, "/%s and newgidmap%s", user,
-                         !power                 ? ", neither set-uid nor with a capability"
-                         : d->host.no_new_privs ? ", which no_new_privs makes useless"
-                                                : "");
-            return d->host.no_new_privs || !power ? DOCTOR_DEGRADED : DOCTOR_FINE;
-        }
+    if (mode_find_program(d->root, "", "newuidmap", user) ||
+        mode_find_program(d->root, "", "newgidmap", group)) {
+        DOCTOR_FOUND(r, "not there");
+        return DOCTOR_DEGRADED;
     }
-    DOCTOR_FOUND(r, "not there");
-    return DOCTOR_DEGRADED;
+    bool power = mode_has_power(d->root, user) && mode_has_power(d->root, group);
+    DOCTOR_FOUND(r, "/%s and newgidmap%s", user,
+                 !power                 ? ", neither set-uid nor with a capability"
+                 : d->host.no_new_privs ? ", which no_new_privs makes useless"
+                                        : "");
+    return d->host.no_new_privs || !power ? DOCTOR_DEGRADED : DOCTOR_FINE;
 }
 
 // ---- namespaces -------------------------------------------------------------------------------

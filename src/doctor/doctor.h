@@ -1,6 +1,6 @@
 // doctor.h: what isle needs of a host, row by row: found or missing, what its lack costs, how to
-// mend it. One table (checks.c, settings.c); a row is told from the host's files, from tries, and
-// from the self-test.
+// mend it. The tables are in doctor.c and settings.c; a row is told from the host's files, from
+// tries, and from the self-test.
 #ifndef ISLE_DOCTOR_DOCTOR_H
 #define ISLE_DOCTOR_DOCTOR_H
 
@@ -35,7 +35,7 @@ struct doctor {
     // in
     int root; // "/", or a test's tree
     const struct conf *conf;
-    const char *libexec_dir, *guest_dir;
+    const char *libexec_dir;
     bool wrapped;              // Bubblewrap is the launcher
     const struct trial *trial; // NULL: the self-test was not asked for
     // made by doctor_examine()

@@ -38,7 +38,7 @@ static void see_program(struct doctor *d, const char *name)
     if (stat(path, &st)) {
         struct doctor_row *r =
             add_bad(d, name, DOCTOR_FAILED, "no job runs",
-                    "install isle as a whole (./bootstrap install, or set ISLE_LIBEXEC)");
+                    "install isle as a whole (meson install -C build, or set ISLE_LIBEXEC)");
         DOCTOR_FOUND(r, "%.180s: %s", path, strerror(errno));
         return;
     }
@@ -126,7 +126,7 @@ static void see_bubblewrap(struct doctor *d)
     }
     bwrap_ask_version(&b, root);
     struct doctor_row *r =
-        b.version >= BWRAP_VERSION(0, 12, 0)
+        b.version >= BWRAP_SOUND
             ? doctor_add(d, "programs", "bubblewrap")
             : add_bad(d, "bubblewrap", DOCTOR_ADVICE,
                       "old_bubblewrap with --launcher bwrap: CVE-2026-87766, before 0.12.0 targets "

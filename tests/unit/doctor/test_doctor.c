@@ -37,7 +37,7 @@ static void make_host(void)
     memset(&d, 0, sizeof d); // too large for a stack
     d.root = fixture_root;
     d.conf = &conf;
-    d.libexec_dir = d.guest_dir = "/nowhere";
+    d.libexec_dir = "/nowhere";
     d.tried = true;
     d.tries = (struct tries){
         .own = {TRIES_DONE, 0}, .plain = {TRIES_DONE, 0}, .landlock = 7, .seccomp = true};
