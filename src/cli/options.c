@@ -142,12 +142,31 @@ static const char *meant(const struct option *table, size_t n, const char *word)
     return best <= MOSTLY_RIGHT && len >= ENOUGH ? found : NULL;
 }
 
+// "-lpython" and "-l=python" for "-l python".
+static const char *meant_short(const struct option *table, size_t n, const char *word)
+{
+    for (size_t i = 0; word[1] != '-' && word[1] && word[2] && i < n; i++) {
+        const char *names[] = {table[i].name, table[i].other};
+        for (size_t k = 0; table[i].argument && k < 2; k++) {
+            if (names[k] && strlen(names[k]) == 2 && strncmp(names[k], word, 2) == 0) {
+                return names[k];
+            }
+        }
+    }
+    return NULL;
+}
+
 static int refuse_unknown(const struct option *table, size_t n, const char *word, bool after_file,
                           struct option_error *e)
 {
     const char *other = meant(table, n, word);
     if (other) {
         return option_refuse(e, "%.100s: unknown option; did you mean %s?", word, other);
+    }
+    other = after_file ? NULL : meant_short(table, n, word);
+    if (other) {
+        return option_refuse(e, "%.100s: unknown option; did you mean %s %.100s?", word, other,
+                             word + (word[2] == '=' ? 3 : 2));
     }
     // "ls -la" is a command without its --
     return option_refuse(e, "%.100s: unknown option%s", word,
