@@ -137,11 +137,10 @@ static void see_bubblewrap(struct doctor *d)
 
 // ---- room -------------------------------------------------------------------------------------
 
-// The path, or the nearest folder above it that exists.
-static int stat_above(const char *path, struct statvfs *ret)
+// The path, or the nearest folder above it that exists, where it would be made.
+static int stat_above(const char *path, char at[4096], struct statvfs *ret)
 {
-    char at[4096];
-    snprintf(at, sizeof at, "%s", path);
+    snprintf(at, 4096, "%s", path);
     while (statvfs(at, ret)) {
         char *slash = strrchr(at, '/');
         if (!slash || errno != ENOENT) {
@@ -156,17 +155,22 @@ static void see_disk(struct doctor *d)
 {
     const char *path = d->conf->text[SETTING_WORKSPACE_ROOT];
     struct statvfs s;
+    char at[4096];
     struct doctor_row *r = doctor_add(d, "room", "data folder");
-    if (stat_above(path, &s)) {
+    bool missing = access(path, F_OK) != 0;
+    // one that a setting names is not made by a start
+    int e = missing && d->conf->given[SETTING_WORKSPACE_ROOT] ? -errno : stat_above(path, at, &s);
+    e = e ? e : access(at, W_OK | X_OK) ? -errno : 0;
+    if (e) {
         r->state = DOCTOR_FAILED;
-        DOCTOR_FOUND(r, "%.180s: %s", path, strerror(errno));
+        DOCTOR_FOUND(r, "%.180s: %s", path, strerror(-e));
         DOCTOR_COST(r, "no job runs");
-        DOCTOR_FIX(r, "make it, or set SANDBOX_WORKSPACE_ROOT");
+        DOCTOR_FIX(r, "make it, or set SANDBOX_WORKSPACE_ROOT to a folder of yours");
         return;
     }
     uint64_t free_mb = s.f_bavail * s.f_frsize / MB;
     DOCTOR_FOUND(r, "%.120s%s, %llu MB and %llu inodes free", path,
-                 access(path, F_OK) ? " (made at the first job)" : "", (unsigned long long)free_mb,
+                 missing ? " (made at the first job)" : "", (unsigned long long)free_mb,
                  (unsigned long long)s.f_favail);
     if (free_mb < 1024) {
         r->state = DOCTOR_ADVICE;

@@ -300,7 +300,8 @@ static int open_data_dir(struct start *s, char ret_path[PATH_MAX])
     const char *path = s->config->data_dir;
     int e = s->config->data_dir_must_exist ? 0 : make_folders(path);
     if (e) {
-        return start_fail(s, e, "workspace root %s cannot be made", path);
+        return start_fail(s, e, "workspace root %s cannot be made (set SANDBOX_WORKSPACE_ROOT)",
+                          path);
     }
     s->data_dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (s->data_dir < 0) {

@@ -212,6 +212,23 @@ def test_KER_01_run_says_what_refuses(isle):
     assert r.result["stdout"] == "" and r.result["isolation"]["level"] == "none"
 
 
+@pytest.mark.parametrize(
+    ("home", "root", "found"),
+    [
+        ("", "/nonexistent/there", "/nonexistent/there: No such file or directory"),
+        ("/usr", "", "/usr/.local/share/isle/data: Permission denied"),
+        ("", "/usr", "/usr: Permission denied"),
+    ],
+)
+def test_doctor_names_a_data_folder_that_cannot_be(isle, home, root, found):
+    """As somebody who may write nowhere; a folder that a setting names is not made."""
+    env = {"SANDBOX_WORKSPACE_ROOT": root, "HOME": home or "/", "XDG_DATA_HOME": ""}
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    status, report = doctor(isle, "--no-self-test", env=env, prefix=nobody)
+    folder = row(report, "data folder")
+    assert (status, folder["state"], folder["found"]) == (1, "failed", found), folder
+
+
 def test_start_that_fails_names_doctor(isle):
     r = isle.run("-l", "bash", "-c", "echo ran", env={"SANDBOX_RUNTIME_ROOT": "/nowhere"})
     assert r.status == 125 and r.err.endswith(b"; isle doctor says more\n"), r
