@@ -84,6 +84,48 @@ int front_find_groups(struct start *s)
     return 0;
 }
 
+// What the launcher and the new image are to know (start_record, plan/seat.h).
+static int fill_record(struct start *s, const struct groups_made *made)
+{
+    const struct start_config *c = s->config;
+    struct seat_config *seat = &s->record.seat;
+    if (c->n_calls > SEAT_MAX_CALLS) {
+        return start_fail(s, 0, "%u system calls are more than the maximum of %d", c->n_calls,
+                          SEAT_MAX_CALLS);
+    }
+    if (strlen(c->hostname) >= sizeof seat->hostname) {
+        return start_fail(s, 0, "host name %s: longer than %zu bytes", c->hostname,
+                          sizeof seat->hostname - 1);
+    }
+    s->record.magic = START_MAGIC;
+    s->record.ahead_network = c->ahead_network;
+    s->record.instance = s->instance;
+    *seat = (struct seat_config){
+        .magic = SEAT_MAGIC,
+        .version = SEAT_VERSION,
+        .v1_controllers = made->v1_controllers,
+        .v2_controllers = made->v2_controllers,
+        .uid_base = s->uid_base,
+        .uid_count = s->uid_count,
+        .single_uid = s->record.user == START_SINGLE,
+        .test_refuse_rungs = c->test_refuse_rungs,
+        .require_user_namespace = c->require_user_namespace,
+        .allow_host_network = c->allow_host_network,
+        .n_calls = c->n_calls,
+    };
+    memcpy(seat->hostname, c->hostname, strlen(c->hostname) + 1);
+    if (c->n_calls) {
+        memcpy(seat->calls, c->calls, c->n_calls * sizeof *c->calls);
+    }
+    if (c->bwrap) {
+        seat->launcher = SEAT_BWRAP;
+        seat->bwrap_version = c->bwrap->version;
+        memcpy(seat->bwrap_path, c->bwrap->path, sizeof c->bwrap->path);
+        memcpy(s->record.bwrap_version, c->bwrap->version_text, sizeof c->bwrap->version_text);
+    }
+    return 0;
+}
+
 int front_groups(struct start *s)
 {
     struct groups_limits limits = {.memory_bytes = s->config->memory_bytes,
@@ -97,44 +139,7 @@ int front_groups(struct start *s)
     }
     *start_fd(s, CHILD_V2) = made.fd[GROUPS_V2];
     memcpy(start_fd(s, CHILD_V1), made.fd, sizeof(int) * SEAT_N_V1);
-    s->record.magic = START_MAGIC;
-    s->record.ahead_network = s->config->ahead_network;
-    s->record.instance = s->instance;
-    s->record.seat = (struct seat_config){
-        .magic = SEAT_MAGIC,
-        .version = SEAT_VERSION,
-        .v1_controllers = made.v1_controllers,
-        .v2_controllers = made.v2_controllers,
-        .uid_base = s->uid_base,
-        .uid_count = s->uid_count,
-        .single_uid = s->record.user == START_SINGLE,
-        .test_refuse_rungs = s->config->test_refuse_rungs,
-        .require_user_namespace = s->config->require_user_namespace,
-        .allow_host_network = s->config->allow_host_network,
-        .n_calls = s->config->n_calls,
-    };
-    if (s->config->bwrap) {
-        const struct bwrap_found *b = s->config->bwrap;
-        s->record.seat.launcher = SEAT_BWRAP;
-        s->record.seat.bwrap_version = b->version;
-        memcpy(s->record.seat.bwrap_path, b->path, sizeof b->path);
-        memcpy(s->record.bwrap_version, b->version_text, sizeof b->version_text);
-    }
-    if (s->config->n_calls > SEAT_MAX_CALLS) {
-        return start_fail(s, 0, "%u system calls are more than the maximum of %d",
-                          s->config->n_calls, SEAT_MAX_CALLS);
-    }
-    if (s->config->n_calls) {
-        memcpy(s->record.seat.calls, s->config->calls,
-               s->config->n_calls * sizeof *s->config->calls);
-    }
-    const char *name = s->config->hostname;
-    if (strlen(name) >= sizeof s->record.seat.hostname) {
-        return start_fail(s, 0, "host name %s: longer than %zu bytes", name,
-                          sizeof s->record.seat.hostname - 1);
-    }
-    memcpy(s->record.seat.hostname, name, strlen(name) + 1);
-    return 0;
+    return fill_record(s, &made);
 }
 
 // A program that inner root, nobody special to the host, must be able to execute. A descriptor.
