@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { JOB_MB = 96 };
+enum { JOB_MB = 96 }; // half of what attack `memory` takes
 
 const char *const selftest_verdict_names[SELFTEST_N_VERDICTS] = {
     [SELFTEST_NOT_RUN] = "not run",         [SELFTEST_HELD] = "held",
@@ -19,25 +19,34 @@ const char *const selftest_verdict_names[SELFTEST_N_VERDICTS] = {
     [SELFTEST_BROKEN] = "broken",
 };
 
-// A start: `command` is what it runs, as JSON. An attack: the program of its name in attacks/.
-// `widened`: system calls that an operator allows on top (SANDBOX_SECCOMP_ALLOW) are what it tries.
+static void judge_start(struct selftest_item *item, const struct result *r);
+static void judge_attack(struct selftest_item *item, const struct result *r);
+static void judge_calls(struct selftest_item *item, const struct result *r);
+static void judge_memory(struct selftest_item *item, const struct result *r);
+
+// A start: `command` is what it runs, as JSON. An attack: the program of its name in attacks/, with
+// these params, or what was planted.
 static const struct row {
-    const char *name, *what, *command;
-    bool widened;
+    const char *name, *what, *command, *params;
+    void (*judge)(struct selftest_item *item, const struct result *r);
 } rows[SELFTEST_N] = {
-    {"python", "the Python of the runtime root starts", "[\"python3.13\",\"--version\"]"},
-    {"javascript", "the Node of the runtime root starts", "[\"node\",\"--version\"]"},
-    {"bash", "the Bash of the runtime root starts", "[\"bash\",\"-c\",\"echo $BASH_VERSION\"]"},
-    {"files", "reads files of the host", NULL},
-    {"writes", "writes outside of its workspace", NULL},
-    {"identity", "becomes another user, or gains a capability", NULL},
-    {"processes", "sees or signals other processes", NULL, true},
-    {"network", "reaches the host's network", NULL},
-    {"mounts", "mounts, leaves its root, makes namespaces", NULL, true},
-    {"kernel", "makes dangerous system calls", NULL, true},
-    {"devices", "makes devices, opens kernel settings for writing", NULL},
-    {"leftovers", "finds descriptors, variables or IPC objects of others", NULL},
-    {"memory", "takes more memory than it has", NULL},
+    {"python", "the Python of the runtime root starts", "[\"python3.13\",\"--version\"]", NULL,
+     judge_start},
+    {"javascript", "the Node of the runtime root starts", "[\"node\",\"--version\"]", NULL,
+     judge_start},
+    {"bash", "the Bash of the runtime root starts", "[\"bash\",\"-c\",\"echo $BASH_VERSION\"]",
+     NULL, judge_start},
+    {"files", "reads files of the host", NULL, NULL, judge_attack},
+    {"writes", "writes outside of its workspace", NULL, NULL, judge_attack},
+    {"identity", "becomes another user, or gains a capability", NULL, NULL, judge_attack},
+    {"processes", "sees or signals other processes", NULL, NULL, judge_calls},
+    {"network", "reaches the host's network", NULL, NULL, judge_attack},
+    {"mounts", "mounts, leaves its root, makes namespaces", NULL, NULL, judge_calls},
+    {"kernel", "makes dangerous system calls", NULL, NULL, judge_calls},
+    {"devices", "makes devices, opens kernel settings for writing", NULL, NULL, judge_attack},
+    {"leftovers", "finds descriptors, variables or IPC objects of others", NULL, NULL,
+     judge_attack},
+    {"memory", "takes more memory than it has", NULL, "{\"mb\":192}", judge_memory},
 };
 
 struct selftest {
@@ -117,18 +126,28 @@ static void judge_memory(struct selftest_item *item, const struct result *r)
     }
 }
 
-static void judge_attack(const struct row *row, struct selftest_item *item, const struct result *r)
+static void judge_value(struct selftest_item *item, const struct result *r,
+                        enum selftest_verdict of_success)
 {
-    bool widened = row->widened && (r->isolation.downgrades & PLAN_SECCOMP_ALLOW);
-    if (strcmp(item->name, "memory") == 0) {
-        judge_memory(item, r);
-    } else if (r->reason != REASON_OK || !r->value) {
+    if (r->reason != REASON_OK || !r->value) {
         judge_broken(item, r);
     } else if (r->value_len == 2 && memcmp(r->value, "[]", 2) == 0) {
         judge(item, SELFTEST_HELD, "", 0);
     } else {
-        judge(item, widened ? SELFTEST_UNENFORCED : SELFTEST_ESCAPED, r->value, r->value_len);
+        judge(item, of_success, r->value, r->value_len);
     }
+}
+
+static void judge_attack(struct selftest_item *item, const struct result *r)
+{
+    judge_value(item, r, SELFTEST_ESCAPED);
+}
+
+// What it tries are system calls, which an operator may allow (SANDBOX_SECCOMP_ALLOW).
+static void judge_calls(struct selftest_item *item, const struct result *r)
+{
+    bool allowed = r->isolation.downgrades & PLAN_SECCOMP_ALLOW;
+    judge_value(item, r, allowed ? SELFTEST_UNENFORCED : SELFTEST_ESCAPED);
 }
 
 // ---- Jobs, one after the other
@@ -138,11 +157,7 @@ static void job_is_done(void *ctx, struct result *r)
     struct selftest *t = ctx;
     struct selftest_item *item = &t->items[t->at];
     t->downgrades |= r->isolation.downgrades;
-    if (item->is_attack) {
-        judge_attack(&rows[t->at], item, r);
-    } else {
-        judge_start(item, r);
-    }
+    rows[t->at].judge(item, r);
     t->at++;
     loop_timer_set(t->loop, &t->next, 0); // the pipeline is not ours to free before it returns
 }
@@ -156,12 +171,7 @@ static int write_job(struct buf *json, const struct selftest *t)
         const char *code = text_of(row->name);
         buf_puts(json, "{\"language\":\"python\",\"code_name\":\"attack.py\",\"code\":");
         utf8_json_string(json, code, strlen(code));
-        bool memory = strcmp(row->name, "memory") == 0;
-        if (memory) {
-            buf_printf(json, ",\"params\":{\"mb\":%d}", 2 * JOB_MB);
-        } else {
-            buf_printf(json, ",\"params\":%s", t->planted);
-        }
+        buf_printf(json, ",\"params\":%s", row->params ? row->params : t->planted);
     }
     buf_printf(json,
                ",\"network\":\"none\",\"limits\":{\"timeout_seconds\":10,\"memory_mb\":%d,\"disk_"
