@@ -110,7 +110,7 @@ void start_mode_find(int root, struct start_mode *ret)
 {
     static const char delegate[] =
         "systemd-run --user --scope -p Delegate=yes isle ... (cgroup v2), or root gives the "
-        "account a folder of its own in each v1 hierarchy";
+        "account a folder of its own in each v1 hierarchy (docs/hosts.md has the commands)";
     struct groups groups;
     start_mode_find_user(root, ret);
     (ret->user == START_ROOT ? groups_detect : groups_detect_own)(root, &groups);
