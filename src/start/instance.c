@@ -264,6 +264,12 @@ static int open_run_dir(struct start *s)
     if (s->run_dir < 0 || fstat(s->run_dir, &st)) {
         return start_fail(s, -errno, "folder for lock files %s", path);
     }
+    if (st.st_mode & S_ISVTX) { // to follow the advice below would break it for everybody
+        return start_fail(s, 0,
+                          "folder for lock files %s: must be writable by nobody else; this is a "
+                          "folder for all, name another by SANDBOX_RUN_DIR",
+                          path);
+    }
     if (st.st_uid != geteuid() || (st.st_mode & 022)) {
         const char *whose = geteuid() ? "you" : "root";
         return start_fail(s, 0,

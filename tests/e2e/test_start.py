@@ -65,7 +65,7 @@ def fields(text: str) -> dict[str, str]:
         ({"run": "/nonexistent/run"}, ["instance:", "/nonexistent/run", "lock files"]),
         ({"run": "/proc/run"}, ["instance:", "/proc/run"]),
         ({"run": "/etc/passwd"}, ["/etc/passwd", "Not a directory"]),
-        ({"run": "/tmp"}, ["/tmp", "writable by nobody else"]),
+        ({"run": "/tmp"}, ["/tmp", "writable by nobody else", "SANDBOX_RUN_DIR"]),
         ({"data": "/nonexistent/data"}, ["workspace root /nonexistent/data"]),
         ({"data": "/etc/passwd"}, ["workspace root /etc/passwd", "Not a directory"]),
         ({"data": "/proc/data"}, ["workspace root /proc/data"]),
