@@ -83,10 +83,16 @@ static void statuses(void)
 static const char *add_words(char *text, size_t size, const char *words)
 {
     size_t len = strlen(text);
-    for (const char *p = words; *p && len < size; p += strcspn(p, " "), p += *p == ' ') {
-        len += (size_t)snprintf(text + len, size - len, "%s%.*s", len ? ", " : "",
-                                (int)strcspn(p, " "), p);
+    for (const char *p = words; *p && len + sizeof ", x" <= size; p++) {
+        if (*p == ' ' || (p == words && len)) {
+            text[len++] = ',';
+            text[len++] = ' ';
+        }
+        if (*p != ' ') {
+            text[len++] = *p;
+        }
     }
+    text[len] = '\0';
     return text;
 }
 
