@@ -363,8 +363,7 @@ int child_user_namespace(struct start *s)
         return start_fail(s, paid, "user id of the instance");
     }
     if (unshare(CLONE_NEWUSER | CLONE_NEWNS)) {
-        int e = -errno;
-        return start_fail(s, e, "%s", start_userns_advice(e));
+        return start_fail(s, -errno, "user namespace");
     }
     return await_maps(s);
 }

@@ -181,22 +181,6 @@ int front_programs(struct start *s)
     return 0;
 }
 
-const char *start_userns_advice(int error)
-{
-    switch (error) {
-    case -ENOSPC:
-        return "user namespaces are used up or switched off "
-               "(sysctl -w user.max_user_namespaces=10000)";
-    case -EINVAL:
-        return "this kernel has no user namespaces (CONFIG_USER_NS)";
-    case -EPERM:
-        return "user namespaces are refused here (a chroot, no CAP_SYS_ADMIN, or a setting of this "
-               "host)";
-    default:
-        return "child process";
-    }
-}
-
 // What the kernel counts per user across namespaces (user_namespaces(7)): a new one remembers its
 // maker's soft limits as the most that the user may have while something in it asks for more. Half
 // of the caller's, so that the account's own programs are never refused on a job's account.
@@ -239,7 +223,7 @@ int front_clone(struct start *s)
     fflush(NULL); // else the child holds a copy of what is not written yet
     pid_t pid = inside ? clone_with_half(&a) : sys_clone3(&a);
     if (pid < 0) {
-        return start_fail(s, pid, "%s", inside ? start_userns_advice(pid) : "child process");
+        return start_fail(s, pid, "%s", inside ? "user namespace" : "child process");
     }
     if (pid == 0) {
         child_run(s);

@@ -90,9 +90,6 @@ static inline int *start_fd(struct start *s, enum start_fds place)
 int start_fail(struct start *s, int error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-// What a refused user namespace means and how to get one. Static text.
-const char *start_userns_advice(int error);
-
 // Runs the steps of one process in order up to the first failure, whose name goes to s->error.
 int start_run_steps(struct start *s, enum start_where where);
 
