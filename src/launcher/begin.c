@@ -26,6 +26,9 @@ int step_slot(struct launch *c)
         snprintf(b->group, sizeof b->group, "j%u", b->id);
         memset(l->marks[i], 0, sizeof l->marks[i]);
         b->network = c->q.network;
+        if (l->config.launcher == SEAT_BWRAP) {
+            bwrap_wrap(l, b);
+        }
         c->box = b;
         launcher_mark(c, PLAN_T_REQUEST);
         return 0;

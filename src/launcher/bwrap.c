@@ -30,20 +30,17 @@ int bstep_check(struct launch *c)
     return c->q.network == PLAN_NETWORK_HOST && !c->l->config.allow_host_network ? -EPERM : 0;
 }
 
-int bstep_slot(struct launch *c)
+void bwrap_wrap(struct launcher *l, struct box *b)
 {
-    int e = step_slot(c);
-    if (!e) {
-        struct wrapped *w = &c->l->wrapped[c->box - c->l->box];
-        *w = (struct wrapped){.report = -1, .said = -1};
-        for (size_t i = 0; i < ARRAY_LEN(w->fds); i++) {
-            w->fds[i] = -1;
-        }
-        c->box->wrapped = w;
+    struct wrapped *w = &l->wrapped[b - l->box];
+    *w = (struct wrapped){.report = -1, .said = -1};
+    for (size_t i = 0; i < ARRAY_LEN(w->fds); i++) {
+        w->fds[i] = -1;
     }
-    return e;
+    b->wrapped = w;
 }
 
+int bstep_slot(struct launch *c) { return step_slot(c); }
 int bstep_groups(struct launch *c) { return step_groups(c); }
 int bstep_channels(struct launch *c) { return step_channels(c); }
 int bstep_workspace(struct launch *c) { return step_workspace(c); }
@@ -257,7 +254,7 @@ void bwrap_inside(struct launcher *l, struct box *b, const struct note *n, pid_t
 {
     struct wrapped *w = b->wrapped;
     uint64_t nonce = (uint64_t)(uint32_t)n->status << 32 | n->step;
-    if (!w || !w->until_ns || nonce != w->nonce || b->r.error) {
+    if (!w->until_ns || nonce != w->nonce || b->r.error) {
         return;
     }
     struct launch c = {.l = l, .box = b};
@@ -295,6 +292,9 @@ void bwrap_done(struct box *b)
 }
 
 // ---- table --------------------------------------------------------------------------------------
+
+// Behind the execution of it is only Bubblewrap's own part, of which the launcher tells (end.c).
+#define bstep_bubblewrap NULL
 
 #define STEP(id, phase, where, why) {PLAN_IN_##where, PLAN_PHASE_##phase, bstep_##id},
 static const struct launch_step steps[PLAN_N_BWRAP_STEPS] = {PLAN_BWRAP_STEPS(STEP)};

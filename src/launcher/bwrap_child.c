@@ -141,8 +141,7 @@ int bstep_descriptors(struct launch *c)
         }
     }
     c->child_sock = BWRAP_FD_SOCK;
-    int page = inject_page_fd();                                   // in tests
-    return page >= 0 && dup2(page, BWRAP_FD_END) < 0 ? -errno : 0; // the rest is close-on-exec
+    return inject_pass_on(BWRAP_FD_END); // in tests; the rest is close-on-exec
 }
 
 int bstep_exec(struct launch *c)
@@ -152,11 +151,4 @@ int bstep_exec(struct launch *c)
     // the type lacks the const; it only reads
     execve("/bwrap", (char *const *)(uintptr_t)bwrap_command_line, env);
     return -errno;
-}
-
-// Bubblewrap's own part has no function here; the launcher tells of it (end.c).
-int bstep_bubblewrap(struct launch *c)
-{
-    (void)c;
-    return 0;
 }

@@ -215,10 +215,10 @@ static void on_main_note(struct launcher *l, struct box *b, const struct note *n
 {
     if (n->kind == NOTE_PARKED) {
         on_parked(l, b, from, n->error != 0);
-    } else if (n->kind == NOTE_MAP && !b->wrapped) {
-        on_map(l, b, from);
-    } else if (n->kind == NOTE_INSIDE) {
+    } else if (b->wrapped && n->kind == NOTE_INSIDE) {
         bwrap_inside(l, b, n, from);
+    } else if (!b->wrapped && n->kind == NOTE_MAP) {
+        on_map(l, b, from);
     }
 }
 

@@ -17,16 +17,21 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static struct inject_page *page;
 static uint32_t who_now, step_now;
-static int page_fd = -1;
+// Kept open by the launcher, out of the way of all numbers that mean something.
+enum { KEPT_PAGE = 900, KEPT_COUNTERS, KEPT_END };
+static bool kept[KEPT_END - KEPT_PAGE];
 _Static_assert(PLAN_BSTEP_FIRST % 64 == 0, "bits of a plan's steps");
 
 // The host's /run: of a start, only the front's part could reach a folder of its own.
@@ -56,6 +61,26 @@ struct inject_page *inject_page_make(void)
 
 void inject_page_remove(void) { unlink(page_path); }
 
+int coverage_open(void) __attribute__((weak)); // tests/coverage/counters.c, where it is linked in
+
+static void keep(int fd, int at)
+{
+    kept[at - KEPT_PAGE] = fd >= 0 && dup3(fd, at, O_CLOEXEC) == at;
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+int inject_pass_on(int at)
+{
+    for (int i = 0; i < KEPT_END - KEPT_PAGE; i++) {
+        if (kept[i] && dup2(KEPT_PAGE + i, at + i) < 0) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
 void inject_init(enum inject_who who)
 {
     struct inject_page *p = inject_page_map();
@@ -67,7 +92,8 @@ void inject_init(enum inject_who who)
         }
     }
     if (who == INJECT_START) { // its children in Bubblewrap are far from that path
-        page_fd = open(page_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        keep(open(page_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), KEPT_PAGE);
+        keep(coverage_open ? coverage_open() : -1, KEPT_COUNTERS);
     }
     if (who == INJECT_FRONT) {
         p->front = getpid();
@@ -76,8 +102,6 @@ void inject_init(enum inject_who who)
 }
 
 struct inject_page *inject_page_now(void) { return page; }
-
-int inject_page_fd(void) { return page_fd; }
 
 void inject_init_fd(int fd, enum inject_who who)
 {
@@ -186,6 +210,14 @@ WRAP(int, memfd_create, (const char *a, unsigned b), (a, b))
 WRAP(int, sigaction, (int a, const struct sigaction *b, struct sigaction *c), (a, b, c))
 WRAP(int, ppoll, (struct pollfd * a, nfds_t b, const struct timespec *c, const sigset_t *d),
      (a, b, c, d))
+WRAP(int, stat64, (const char *a, struct stat64 *b), (a, b))
+WRAP(int, statvfs64, (const char *a, struct statvfs64 *b), (a, b))
+WRAP(int, getresuid, (uid_t * a, uid_t *b, uid_t *c), (a, b, c))
+WRAP(int, getresgid, (gid_t * a, gid_t *b, gid_t *c), (a, b, c))
+WRAP(int, getgroups, (int a, gid_t *b), (a, b))
+WRAP(pid_t, waitpid, (pid_t a, int *b, int c), (a, b, c))
+WRAP(ssize_t, getrandom, (void *a, size_t b, unsigned c), (a, b, c))
+WRAP(int, execve, (const char *a, char *const *b, char *const *c), (a, b, c))
 WRAP(int, waitid, (idtype_t a, id_t b, siginfo_t *c, int d), (a, b, c, d))
 WRAP(int, poll, (struct pollfd * a, nfds_t b, int c), (a, b, c))
 
@@ -219,8 +251,14 @@ long __wrap_syscall(long nr, ...);
 long __wrap_syscall(long nr, ...)
 {
     WORDS(nr, 6)
-    return fails("syscall", nr) ? failure()
-                                : __real_syscall(nr, w[0], w[1], w[2], w[3], w[4], w[5]);
+    if (fails("syscall", nr)) {
+        return failure();
+    }
+    if (nr == SYS_close_range && (kept[0] || kept[1]) && w[0] < KEPT_PAGE) { // all but these
+        long e = __real_syscall(nr, w[0], (long)KEPT_PAGE - 1, w[2], 0, 0, 0);
+        return e ? e : __real_syscall(nr, (long)KEPT_END, w[1], w[2], 0, 0, 0);
+    }
+    return __real_syscall(nr, w[0], w[1], w[2], w[3], w[4], w[5]);
 }
 
 int __real_prctl(int op, ...);

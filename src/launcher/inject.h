@@ -51,8 +51,10 @@ enum { INJECT_OP = 0x494e4a };
 
 // Without the page's file (inject_page_make()): injects nothing unless asked by request.
 void inject_init(enum inject_who who);
-// For a process that cannot open the page's file: its descriptor, or -1; and to begin with it.
-int inject_page_fd(void);
+// For a process that cannot open the page's file: its descriptor goes to place `at`, that of what
+// counts lines (tests/coverage/counters.c) to the next one, where there are such. 0 or -errno.
+int inject_pass_on(int at);
+// To begin with it.
 void inject_init_fd(int fd, enum inject_who who);
 // From here on calls are those of `who`, in `step`. Returns what was before, for inject_back().
 uint64_t inject_as(enum inject_who who, uint32_t step);
@@ -73,7 +75,7 @@ static inline uint64_t inject_as(enum inject_who who, uint32_t step)
     return (void)who, (void)step, UINT64_C(0);
 }
 static inline void inject_back(uint64_t before) { (void)before; }
-static inline int inject_page_fd(void) { return -1; }
+static inline int inject_pass_on(int at) { return (void)at, 0; }
 static inline void inject_init_fd(int fd, enum inject_who who) { (void)fd, (void)who; }
 static inline bool inject_request(struct launcher *l, const struct plan_request *q)
 {

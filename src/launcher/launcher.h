@@ -256,7 +256,9 @@ struct box *box_find(struct launcher *l, uint32_t id);
 // there is nothing to wait for. fds: PLAN_N_START_FDS, the caller's.
 struct box *bwrap_start(struct launcher *l, const struct plan_request *q, const int *fds,
                         int *ret_error, uint32_t *ret_step);
-// NOTE_INSIDE: with the right nonce, the order follows.
+// The box's part that only Bubblewrap needs, empty.
+void bwrap_wrap(struct launcher *l, struct box *b);
+// NOTE_INSIDE, of a box with that part: with the right nonce, the order follows.
 void bwrap_inside(struct launcher *l, struct box *b, const struct note *n, pid_t from);
 // What is due by the clock, as box_tick().
 uint64_t bwrap_tick(struct launcher *l, struct box *b, uint64_t now_ns);

@@ -43,7 +43,7 @@ static void kill_children(const struct launcher *l)
     char *save = NULL;
     for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         long pid = strtol(word, NULL, 10);
-        if (pid > 0) { // unreached: the kernel writes numbers; but 0 and -1 are whole groups
+        if (pid > 0) {                 // the kernel writes numbers; but 0 and -1 are whole groups
             kill((pid_t)pid, SIGKILL); // our own child, not yet waited for: the number is still its
         }
     }
@@ -339,7 +339,7 @@ static _Noreturn void loop(struct launcher *l)
     for (;;) {
         uint64_t now = clock_now_ns();
         uint64_t next = watch_build(l, &w, now);
-        // unreached: what is due now was done just now; but a mistake there must not be a hang
+        // what is due now was done just now; but a mistake there must not be a hang
         uint64_t wait = next > now ? next - now : 0;
         const struct timespec timeout = {.tv_sec = (time_t)(wait / NS_PER_S),
                                          .tv_nsec = (long)(wait % NS_PER_S)};

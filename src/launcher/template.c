@@ -80,7 +80,7 @@ static int make_text(const char *path, const char *format, const char *hostname)
 {
     char text[512];
     size_t len = 0;
-    // unreached: no text here is that long
+    // no text here is that long
     for (const char *p = format; *p && len < sizeof text - SEAT_HOSTNAME_MAX; p++) {
         if (*p == '%') { // "%s"
             len += (size_t)snprintf(text + len, sizeof text - len, "%s", hostname);
@@ -123,7 +123,7 @@ static int copy_file(const char *name)
 static int bind_tree(const char *name)
 {
     char from[64], to[64];
-    struct stat st;
+    struct stat st = {0};
     snprintf(from, sizeof from, "rt/etc/%s", name);
     snprintf(to, sizeof to, "new/jail/etc/%s", name);
     if (lstat(from, &st) || !S_ISDIR(st.st_mode)) {

@@ -133,17 +133,17 @@ static void refused_workspaces(struct client *c)
         char title[128];
         t.uid = no[i].uid;
         t.workspace = no[i].name;
-        int e = run_try(c, &t, 5000, &r);
+        int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
         snprintf(title, sizeof title, "launcher refuses: %s", no[i].what);
         check(title, !e && r.error == no[i].error, say(&r, e));
     }
     struct try t = try_of(yes);
     t.tmpfs_no = 63;
-    int e = run_try(c, &t, 5000, &r);
+    int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("launcher refuses: a tmpfs that is not there", !e && r.error == EPERM, say(&r, e));
     t = try_of(yes);
     t.rung = PLAN_RUNG_NONE;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("launcher refuses: less isolation than the host can give",
           !e && (r.error == EPERM || c->seat.rung == PLAN_RUNG_NONE), say(&r, e));
     const char *const names[] = {"kept/foreign", "kept/link", "kept/inner", "kept/file"};
@@ -162,7 +162,7 @@ static void malformed(struct client *c)
         memset(noise, (int)n, sizeof noise);
         if (n != sizeof(struct plan_request)) {
             msg_send(c->seat.launcher, noise, n, NULL, 0, 0);
-            bad += client_wait(c, 0, 0, 2000, &r, NULL) || r.error != EINVAL;
+            bad += client_wait(c, 0, 0, CLIENT_PATIENCE_MS, &r, NULL) || r.error != EINVAL;
         }
     }
     check("launcher: records of another size are refused", !bad, say(&r, 0));
@@ -174,7 +174,7 @@ static void malformed(struct client *c)
         int fds[3] = {c->seat.launcher, 0, 1};
         client_request(c, &q, fds, 3);
         uint32_t answer = op == PLAN_START ? PLAN_END : op;
-        bad += client_wait(c, answer, q.tag, 2000, &r, NULL) || r.error == 0;
+        bad += client_wait(c, answer, q.tag, CLIENT_PATIENCE_MS, &r, NULL) || r.error == 0;
     }
     check("launcher: empty requests of every operation are refused", !bad, say(&r, 0));
 }
@@ -186,7 +186,7 @@ void check_border(struct client *c)
     char text[4096];
     int e = client_prepare(c, &id, &parked);
     check("a parked sandbox to attack", !e, strerror(-e));
-    for (int i = 0; i < 100; i++) { // until pid 1 is the shim
+    for (int i = 0; i < CLIENT_PATIENCE_MS; i++) { // until pid 1 is the shim
         const struct timespec ms = {.tv_nsec = 1000000};
         read_proc(c, parked.shim_pid, "comm", text, sizeof text);
         if (!strstr(text, "launcher")) {
@@ -211,7 +211,7 @@ void check_border(struct client *c)
     malformed(c);
     const char *const five[] = {"/bin/sh", "-c", "exit 5", NULL};
     struct try t = try_of(five);
-    e = client_run(c, id, &t, 5000, &r);
+    e = client_run(c, id, &t, CLIENT_PATIENCE_MS, &r);
     check("after all that the parked sandbox still runs its job", clean_exit(&r, e, 5), say(&r, e));
 }
 
@@ -223,7 +223,7 @@ void check_flood(struct client *c)
     struct try t = try_of(sleeper);
     struct plan_record r;
     uint32_t tag = client_start(c, 0, &t);
-    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &r, NULL);
+    int e = client_wait(c, PLAN_EXECUTED, tag, CLIENT_PATIENCE_MS, &r, NULL);
     struct plan_request q = {.op = PLAN_SAMPLE, .id = r.id};
     struct pollfd p = {.fd = c->seat.launcher_pidfd, .events = POLLIN};
     int ended = 0;

@@ -1,6 +1,7 @@
 // Every call of the launcher that can fail fails once, wherever it stands. Whatever happens: an END
 // comes, nothing is left in the launcher, and the next job runs. In builds with -Dinject=true.
 #include "check_inject.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "checks.h"
 #include "plan/steps.h"
@@ -10,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { MAX_CALLS = 2000, AHEAD_TRIES = 8 }; // so many have their groups made ahead, in turns
 
@@ -23,13 +26,27 @@ struct variant {
     const char *only;
     uint32_t number;
     int32_t error;
-    bool parked, tmp_folder, sets, tmpfs, rung_none;
-    unsigned least; // calls that there are
+    bool parked, tmp_folder, sets, tmpfs;
+    uint32_t undo_call; // from this one on it is the attempt to undo a drop, which shall fail
+    unsigned least;     // calls that there are
 };
 
 #define STEP(name) (UINT64_C(1) << PLAN_STEP_##name)
 
 static const struct variant variants[] = {
+    // first those that need something made ahead: what fails later may end its maker
+    {.title = "group made ahead that a cleaner took",
+     .who = INJECT_LAUNCH,
+     .only = "faccessat",
+     .error = ENOENT,
+     .steps = STEP(groups),
+     .least = 1},
+    {.title = "network made ahead that cannot be entered",
+     .who = INJECT_LAUNCH,
+     .only = "setns",
+     .error = ENOMEM,
+     .steps = STEP(network),
+     .least = 1},
     {.title = "cold launch", .who = INJECT_LAUNCH, .error = ENOMEM, .least = 300},
     {.title = "parked launch",
      .who = INJECT_LAUNCH,
@@ -74,6 +91,16 @@ static const struct variant variants[] = {
      .error = ENOENT,
      .steps = STEP(mask_proc),
      .least = 10},
+    {.title = "loopback that a security module refuses",
+     .who = INJECT_LAUNCH,
+     .error = EACCES,
+     .steps = STEP(loopback),
+     .least = 1},
+    {.title = "keyring that a filter refuses",
+     .who = INJECT_LAUNCH,
+     .error = EPERM,
+     .steps = STEP(keyring),
+     .least = 1},
     {.title = "change of identity that does nothing",
      .who = INJECT_LAUNCH,
      .only = "setresuid",
@@ -104,6 +131,37 @@ static const struct variant rung_variants[] = {
      .least = 2},
 };
 
+// For jobs with the host's network.
+static const struct variant network_variants[] = {
+    {.title = "host's network",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = STEP(network_files),
+     .least = 3},
+    {.title = "host's network without its files",
+     .who = INJECT_LAUNCH,
+     .error = ENOENT,
+     .steps = STEP(network_files),
+     .least = 3},
+};
+
+// For an account with one id, where an identity is given up by giving up rights.
+static const struct variant single_variants[] = {
+    {.title = "single id",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .undo_call = 5,
+     .steps = STEP(shim_identity),
+     .least = 5},
+    {.title = "giving up of rights that does nothing",
+     .who = INJECT_LAUNCH,
+     .only = "syscall",
+     .number = SYS_capset,
+     .error = 0,
+     .steps = STEP(shim_identity) | STEP(capabilities),
+     .least = 2},
+};
+
 #define BSTEP(name) (UINT64_C(1) << (PLAN_BSTEP_##name - PLAN_BSTEP_FIRST))
 
 static const struct variant bwrap_variants[] = {
@@ -119,6 +177,11 @@ static const struct variant bwrap_variants[] = {
      .tmp_folder = true,
      .sets = true,
      .least = 10},
+    {.title = "keyring that a filter refuses, before Bubblewrap",
+     .who = INJECT_LAUNCH,
+     .error = EPERM,
+     .steps = BSTEP(keyring),
+     .least = 1},
     {.title = "change of Bubblewrap's identity that does nothing",
      .who = INJECT_LAUNCH,
      .only = "setresuid",
@@ -133,6 +196,14 @@ static const struct variant bwrap_variants[] = {
      .least = 1},
 };
 
+static const struct variant single_bwrap_variants[] = {
+    {.title = "single id with Bubblewrap",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = BSTEP(identity) | BSTEP(workspace),
+     .least = 3},
+};
+
 void check_inject_open(void) { page = inject_page_map(); }
 
 int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_record *ret,
@@ -145,6 +216,15 @@ int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_rec
     int e = client_ask(c, &q, ret);
     *ret_left = (struct inject_left){ret->cpu_ns, ret->memory_peak_bytes, ret->pids_peak};
     return e;
+}
+
+bool inject_wait(int timeout_ms)
+{
+    const struct timespec ms = {.tv_nsec = (long)NS_PER_MS};
+    for (int i = 0; i < timeout_ms && !__atomic_load_n(&page->fired, __ATOMIC_SEQ_CST); i++) {
+        nanosleep(&ms, NULL);
+    }
+    return page->fired != 0;
 }
 
 // steps: instead of the variant's.
@@ -165,7 +245,10 @@ static bool may_survive(const struct variant *v, uint32_t step, const char *call
     return step == PLAN_STEP_groups // made ahead: then in line
            || step == PLAN_STEP_end // figures are unknown, a removal is tried again
            || (v->error == ENOENT && step == PLAN_STEP_mask_proc) // nothing to cover
-           || (v->error == EINVAL && step == PLAN_STEP_workspace) // attached first
+           || (v->error == ENOENT && step == PLAN_STEP_network_files) ||
+           (v->error == EACCES && step == PLAN_STEP_loopback) // PARKED tells
+           || (v->error == EPERM && (step == PLAN_STEP_keyring || step == PLAN_BSTEP_keyring)) ||
+           (v->error == EINVAL && step == PLAN_STEP_workspace)  // attached first
            || (v->error && drop && !strncmp(call, "setres", 6)) // the attempt to undo it shall fail
            || (v->error && drop && !strcmp(call, "setuid"));
 }
@@ -192,7 +275,7 @@ static int add_tmpfs(struct client *c)
     struct plan_record r;
     int fd = -1;
     client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, 2000, &r, &fd);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, &r, &fd);
     fd_close(fd);
     return e ? 0 : (int)r.id;
 }
@@ -217,10 +300,10 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
         id = parked_r.id;
     }
     if (!g && !e) {
-        e = client_run(c, id, &job, 5000, &r);
+        e = client_run(c, id, &job, CLIENT_PATIENCE_MS, &r);
     }
     int h = inject_arm(c, NULL, &told, &left);
-    int n = client_run(c, 0, &again, 5000, &next);
+    int n = client_run(c, 0, &again, CLIENT_PATIENCE_MS, &next);
     if (v->tmpfs) {
         struct plan_request q = {.op = PLAN_TMPFS_DROP, .workspace_no = (uint32_t)job.tmpfs_no};
         e = e ? e : client_ask(c, &q, &armed);
@@ -235,9 +318,14 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
     bool refused = g || (!e && r.error); // PREPARE said so, or END
     uint32_t step = g ? parked_r.step : r.step;
     bool known = step < PLAN_STEP_NAMES || plan_step_is_bwrap(step);
-    bool right =
-        refused ? known
-                : clean_exit(&r, e, 7) && may_survive(v, told.step, (const char *)told.marks_ns);
+    // the job's own program: told as a shell does
+    bool program = !strcmp((const char *)told.marks_ns, "execve") &&
+                   (told.step == PLAN_STEP_exec || told.step == PLAN_BSTEP_program);
+    bool right = refused   ? known
+                 : program ? clean_exit(&r, e, 126)
+                           : clean_exit(&r, e, 7) &&
+                                 ((v->undo_call && call >= v->undo_call) ||
+                                  may_survive(v, told.step, (const char *)told.marks_ns));
     bool same = left.mounts <= before->mounts && left.fds <= before->fds && left.groups == 0;
     if (!right || !same || !clean_exit(&next, n, 7)) {
         char title[160], detail[512];
@@ -261,7 +349,7 @@ static int add_set(struct client *c, const char *name, uint32_t *ret_number)
     struct plan_request q = {.op = PLAN_SET_ADD};
     struct plan_record r;
     client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, 2000, &r, NULL);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
     *ret_number = r.id;
     return e ? e : -r.error;
 }
@@ -270,7 +358,8 @@ static int add_set(struct client *c, const char *name, uint32_t *ret_number)
 static uint32_t fail_step(struct client *c, const struct variant *v, uint32_t step,
                           const struct try *t, const struct inject_left *before)
 {
-    bool depends = step == PLAN_STEP_groups || step == PLAN_STEP_network;
+    bool depends =
+        step == PLAN_STEP_groups || step == PLAN_STEP_network || step == PLAN_STEP_loopback;
     uint32_t call = 1;
     for (int misses = 0; call < MAX_CALLS;) {
         if (one_call(c, v, UINT64_C(1) << step, call, t, before)) {
@@ -294,7 +383,7 @@ static void run_variant(struct client *c, const struct variant *v)
     }
     struct try t = job_of(v, sets), warm = t;
     if (!v->tmpfs) {
-        client_run(c, 0, &warm, 5000, &r); // whatever is made once is made
+        client_run(c, 0, &warm, CLIENT_PATIENCE_MS, &r); // whatever is made once is made
     }
     made = made && !inject_arm(c, NULL, &r, &before);
     if (v->who != INJECT_LAUNCH) {
@@ -337,4 +426,23 @@ void check_inject_rung(struct client *c)
 void check_inject_bwrap(struct client *c)
 {
     run_variants(c, bwrap_variants, ARRAY_LEN(bwrap_variants));
+}
+
+static void host_network(struct plan_request *q) { q->network = PLAN_NETWORK_HOST; }
+
+void check_inject_network(struct client *c)
+{
+    c->change = host_network;
+    run_variants(c, network_variants, ARRAY_LEN(network_variants));
+    c->change = NULL;
+}
+
+void check_inject_single(struct client *c)
+{
+    run_variants(c, single_variants, ARRAY_LEN(single_variants));
+}
+
+void check_inject_single_bwrap(struct client *c)
+{
+    run_variants(c, single_bwrap_variants, ARRAY_LEN(single_bwrap_variants));
 }

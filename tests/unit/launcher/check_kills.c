@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { GONE_MS = 3000, MAX_DELAY_MS = 60 };
+enum { GONE_MS = 30000, MAX_DELAY_MS = 60 };
 
 static bool has_entries(const char *path)
 {

@@ -15,7 +15,7 @@ static int make_tmpfs(struct client *c, uint32_t uid, uint64_t bytes, int *ret_f
     struct plan_request q = {.op = PLAN_TMPFS, .uid = uid, .size_bytes = bytes, .size_inodes = 64};
     struct plan_record r;
     client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, 5000, &r, ret_fd);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, &r, ret_fd);
     return e ? e : r.error ? -r.error : (int)r.id;
 }
 
@@ -59,7 +59,7 @@ static void late_workspaces(struct client *c)
     for (int i = 3; i >= 0; i--) {
         struct stat st;
         char name[96];
-        e = client_wait(c, PLAN_END, tag[i], 5000, &r, NULL);
+        e = client_wait(c, PLAN_END, tag[i], CLIENT_PATIENCE_MS, &r, NULL);
         slurp(out[i]);
         bool owner = !fstatat(fd[i], names[i] ? "w/f" : "f", &st, 0) &&
                      st.st_uid == V0 + 700 + 11 * (uint32_t)i;
@@ -110,17 +110,17 @@ static void kill_parked(struct client *c)
     struct plan_request q = {.op = PLAN_KILL, .id = id};
     uint32_t tag = r.tag;
     e = e ? e : client_ask(c, &q, &r);
-    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("a parked sandbox can be thrown away", !e && r.id == id && r.flags == PLAN_KILLED,
           say(&r, e));
     const char *const yes[] = {"/bin/true", NULL};
     struct try t = try_of(yes);
-    e = client_run(c, id, &t, 5000, &r);
+    e = client_run(c, id, &t, CLIENT_PATIENCE_MS, &r);
     check("and is not there any more", !e && r.error == ENOENT, say(&r, e));
     // one whose START is refused does not stay behind
     e = client_prepare(c, &id, &r);
     t.workspace = "once/none";
-    e = e ? e : client_run(c, id, &t, 5000, &r);
+    e = e ? e : client_run(c, id, &t, CLIENT_PATIENCE_MS, &r);
     check("a refused START ends its sandbox", !e && r.error == ENOENT && r.id == id, say(&r, e));
 }
 
@@ -144,9 +144,9 @@ static void crowd(struct client *c)
     for (uint32_t i = 0; i < CROWD; i++) {
         char text[16], path[32];
         struct plan_record executed;
-        client_wait(c, PLAN_EXECUTED, tag[i], 20000, &executed, NULL);
+        client_wait(c, PLAN_EXECUTED, tag[i], CLIENT_PATIENCE_MS, &executed, NULL);
         client_wait(c, PLAN_PARKED, tag[i], 0, &executed, NULL);
-        e = client_wait(c, PLAN_END, tag[i], 20000, &r, NULL);
+        e = client_wait(c, PLAN_END, tag[i], CLIENT_PATIENCE_MS, &r, NULL);
         snprintf(path, sizeof path, "once/c%u/w/f", i);
         fd_read_at(c->seat.workspace_root, path, text, sizeof text);
         good += clean_exit(&r, e, 7) && !strcmp(text, "1-2\n");
@@ -183,7 +183,7 @@ static void on_tmpfs(struct client *c)
     struct try t = try_of(first);
     t.uid = V0 + 300;
     t.tmpfs_no = number;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("its job reads, writes, and meets its size",
           !e && !r.error && strstr(output, "hello") && strstr(output, "No space left"), say(&r, e));
     char text[16] = "";
@@ -191,11 +191,11 @@ static void on_tmpfs(struct client *c)
     check("the service reads the result after the end",
           !strcmp(text, "HELLO") && faccessat(fd, "in.txt", F_OK, 0), text);
     t.argv = second;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a second job in it, and its inodes are bounded",
           !e && !r.error && strstr(output, "HELLO") && strstr(output, "No space left"), say(&r, e));
     t.uid = V0 + 301;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("not for another uid", !e && r.error == EPERM, say(&r, e));
     fd_close(fd);
     drop_tmpfs(c, number);
@@ -213,17 +213,17 @@ static void sessions(struct client *c)
     t.uid = V0 + 9;
     t.workspace = "kept/sess";
     t.tmp_folder = true;
-    int e = run_try(c, &t, 5000, &r);
+    int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a session's first job", fd >= 0 && clean_exit(&r, e, 0), say(&r, e));
     t.argv = next;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("its second sees the first one's files", clean_exit(&r, e, 0) && !strcmp(output, "one\n"),
           say(&r, e));
     t.argv = slow;
     uint32_t a = client_start(c, 0, &t), b = client_start(c, 0, &t);
-    e = client_wait(c, PLAN_END, b, 5000, &r, NULL);
+    e = client_wait(c, PLAN_END, b, CLIENT_PATIENCE_MS, &r, NULL);
     check("one running job per workspace", !e && r.error == EBUSY, say(&r, e));
-    e = client_wait(c, PLAN_END, a, 5000, &s, NULL);
+    e = client_wait(c, PLAN_END, a, CLIENT_PATIENCE_MS, &s, NULL);
     check("and the running one is not disturbed", clean_exit(&s, e, 0), say(&s, e));
     e = client_remove_workspace(c, "kept/sess");
     check("the service removes what it left", !e, strerror(-e));
@@ -234,7 +234,7 @@ static int add_set(struct client *c, int fd)
     struct plan_request q = {.op = PLAN_SET_ADD};
     struct plan_record r;
     client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, 5000, &r, NULL);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
     return e ? e : r.error ? -r.error : (int)r.id;
 }
 
@@ -267,19 +267,19 @@ static void package_sets(struct client *c)
     t.n_sets = 2;
     t.sets[0] = (uint32_t)two;
     t.sets[1] = (uint32_t)one;
-    int e = run_try(c, &t, 5000, &r);
+    int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a job has its sets, in its order, to read and run, not to write",
           !e && !r.error && !strncmp(output, "two\none\n", 8) && strstr(output, "Read-only"),
           say(&r, e));
     const char *const none[] = {"/bin/sh", "-c", "ls -A /packages/*", NULL};
     t = try_of(none);
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("and another job has none", clean_exit(&r, e, 0) && !strstr(output, "name"), say(&r, e));
     struct plan_request drop = {.op = PLAN_SET_DROP, .sets = {(uint32_t)one}};
     e = client_ask(c, &drop, &r);
     t.n_sets = 1;
     t.sets[0] = (uint32_t)one;
-    int g = run_try(c, &t, 5000, &r);
+    int g = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a dropped set is not there any more", !e && !g && r.error == ENOENT, say(&r, g));
 }
 

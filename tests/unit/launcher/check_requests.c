@@ -58,7 +58,7 @@ static void refused_starts(struct client *c)
             char title[128];
             int e = parked ? client_prepare(c, &id, &r) : 0;
             uint32_t tag = start_with(c, id, &t, cases[i].change);
-            e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+            e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
             bool allowed = cases[i].change == least_rung && c->seat.rung == PLAN_RUNG_NONE;
             snprintf(title, sizeof title, "START of a %s sandbox with %s",
                      parked ? "parked" : "new", cases[i].what);
@@ -74,11 +74,11 @@ static void refused_starts(struct client *c)
     int e = client_prepare(c, &id, &r);
     start_with(c, id, &t, no_files);
     uint32_t tag = start_with(c, id, &t, no_files);
-    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("START refused twice: one END, with the first reason", !e && r.error == ERANGE,
           say(&r, e));
     t.rung = c->seat.rung;
-    e = client_run(c, 0, &t, 5000, &r);
+    e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
     check("START with the host's own rung by name", clean_exit(&r, e, 0), say(&r, e));
 }
 
@@ -92,23 +92,23 @@ static void wrong_moments(struct client *c)
     check("SIGNAL to a parked sandbox", !e && ask(c, PLAN_SIGNAL, id) == -ESRCH, strerror(-e));
     check("EXECUTION of a parked sandbox", ask(c, PLAN_EXECUTION, id) == -EBUSY, "");
     uint32_t tag = client_start(c, id, &t);
-    e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    e = client_wait(c, PLAN_EXECUTED, tag, CLIENT_PATIENCE_MS, &x, NULL);
     uint32_t again = client_start(c, id, &t);
-    int g = client_wait(c, PLAN_START, again, 5000, &r, NULL);
+    int g = client_wait(c, PLAN_START, again, CLIENT_PATIENCE_MS, &r, NULL);
     check("START of a running sandbox", !e && !g && r.error == EBUSY, say(&r, g));
     again = start_with(c, id, &t, no_files);
-    g = client_wait(c, PLAN_START, again, 5000, &r, NULL);
+    g = client_wait(c, PLAN_START, again, CLIENT_PATIENCE_MS, &r, NULL);
     check("START of a running sandbox, and wrong", !g && r.error == ERANGE, say(&r, g));
     // another parked one may not have its workspace meanwhile
     uint32_t other;
     e = client_prepare(c, &other, &r);
     again = client_start(c, other, &t);
-    e = e ? e : client_wait(c, PLAN_END, again, 5000, &r, NULL);
+    e = e ? e : client_wait(c, PLAN_END, again, CLIENT_PATIENCE_MS, &r, NULL);
     check("START in a workspace that is in use", !e && r.error == EBUSY && r.id == other,
           say(&r, e));
     check("the running one goes on", ask(c, PLAN_SAMPLE, id) == 0, "");
     ask(c, PLAN_KILL, id);
-    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("until it is killed", !e && r.flags == PLAN_KILLED && !r.error, say(&r, e));
     for (uint32_t op = PLAN_SIGNAL; op <= PLAN_EXECUTION; op++) {
         check("what is over is not there", ask(c, op, id) == -ENOENT, "");
@@ -119,12 +119,12 @@ static void wrong_moments(struct client *c)
     check("a set that is not there cannot be dropped", client_ask(c, &drop, &r) == -ENOENT, "");
     t.tmpfs_no = 0;
     tag = start_with(c, 0, &t, other_number);
-    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("a tmpfs that is not there", !e && r.error == EPERM, say(&r, e));
     t = try_of(sleeper);
     t.n_sets = 2;
     t.sets[0] = 200;
-    e = client_run(c, 0, &t, 5000, &r);
+    e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
     check("a set that is not there, before another", !e && r.error == ENOENT, say(&r, e));
 }
 
@@ -143,19 +143,19 @@ static void full_house(struct client *c)
           say(&r, e));
     const char *const yes[] = {"/bin/true", NULL};
     struct try t = try_of(yes);
-    e = client_run(c, 0, &t, 5000, &r);
+    e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
     check("a job without a place is told", !e && r.error == EAGAIN && r.step == PLAN_STEP_slot,
           say(&r, e));
-    e = client_run(c, ids[200], &t, 5000, &r);
+    e = client_run(c, ids[200], &t, CLIENT_PATIENCE_MS, &r);
     check("one that is parked runs", clean_exit(&r, e, 0), say(&r, e));
     for (int i = 0; i < made; i++) {
         if (i != 200) {
             ask(c, PLAN_KILL, ids[i]);
-            ended += !client_wait(c, PLAN_END, tags[i], 20000, &r, NULL);
+            ended += !client_wait(c, PLAN_END, tags[i], CLIENT_PATIENCE_MS, &r, NULL);
         }
     }
     check("all of them end", ended == made - 1, say(&r, 0));
-    e = client_run(c, 0, &t, 5000, &r);
+    e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
     check("and there is a place again", clean_exit(&r, e, 0), say(&r, e));
 }
 
@@ -164,7 +164,7 @@ static int add_tmpfs(struct client *c, struct plan_record *ret)
     struct plan_request q = {.op = PLAN_TMPFS, .uid = V0, .size_bytes = 4096, .size_inodes = 16};
     int fd = -1;
     client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, 5000, ret, &fd);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, ret, &fd);
     fd_close(fd);
     return e ? e : -ret->error;
 }
@@ -174,7 +174,7 @@ static int add_set(struct client *c, int fd)
     struct plan_request q = {.op = PLAN_SET_ADD};
     struct plan_record r;
     client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, 5000, &r, NULL);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
     return e ? e : -r.error;
 }
 
@@ -219,26 +219,26 @@ static void programs(struct client *c)
     struct plan_record r;
     struct try t = try_of(name);
     t.env = no_env;
-    int e = run_try(c, &t, 5000, &r);
+    int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("without PATH: the usual one", clean_exit(&r, e, 0), say(&r, e));
     memset(long_path, 'x', sizeof long_path - 1);
     memcpy(long_path, "PATH=/", 6);
     memcpy(long_path + sizeof long_path - 1 - 20, ":/etc/passwd/a::/bin", 20);
     t.env = path_env;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("PATH with what is too long, no folder, empty", clean_exit(&r, e, 0), say(&r, e));
     const char *const here_env[] = {"PATH=:/bin:", NULL};
     e = run_sh(c, "echo text > data; echo text > both; chmod 755 both", &r);
     t = try_of(file);
     t.env = here_env;
-    e = e ? e : run_try(c, &t, 5000, &r);
+    e = e ? e : run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a file that may not be executed: 126",
           clean_exit(&r, e, 126) && strstr(output, "Permission denied"), say(&r, e));
     const char *const both[] = {"both", NULL};
     const char *const twice_env[] = {"PATH=/workspace:.:/bin", NULL};
     t = try_of(both);
     t.env = twice_env;
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("no program at all: the first reason", clean_exit(&r, e, 126), say(&r, e));
 }
 
@@ -251,11 +251,11 @@ static void frames(struct client *c)
     AUTO_CLOSE int in = memfd_create("in", MFD_CLOEXEC);
     bool made = !fd_write_all(in, "three", 5) && !lseek(in, 0, SEEK_SET);
     t.fd[PLAN_FD_FRAMES] = in;
-    int e = run_try(c, &t, 5000, &r);
+    int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("a job has descriptor 3", made && clean_exit(&r, e, 0) && !strcmp(output, "three"),
           say(&r, e));
     t = try_of(job);
-    e = run_try(c, &t, 5000, &r);
+    e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
     check("and another has none", !e && !r.error && r.status, say(&r, e));
 }
 
@@ -268,9 +268,9 @@ void check_bare(struct client *c)
     struct try t = try_of(sleeper);
     struct plan_record r, x;
     uint32_t tag = client_start(c, 0, &t);
-    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    int e = client_wait(c, PLAN_EXECUTED, tag, CLIENT_PATIENCE_MS, &x, NULL);
     int g = client_signal(c, x.id, SIGTERM);
-    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("SIGNAL reaches the main process on any host", !e && !g && r.status == SIGTERM,
           say(&r, e));
     t = try_of(burn);
@@ -296,14 +296,53 @@ static void storm(struct client *c)
     t.limits.cpu_percent = 6400;
     t.limits.cpu_ns = 20 * NS_PER_S;
     uint32_t tag = client_start(c, 0, &t);
-    int e = client_wait(c, PLAN_EXECUTED, tag, 5000, &x, NULL);
+    int e = client_wait(c, PLAN_EXECUTED, tag, CLIENT_PATIENCE_MS, &x, NULL);
     for (int i = 0; i < 300; i++) {
         bad += client_signal(c, x.id, SIGURG) != 0;
     }
     check("a storm of signals over many processes", !e && !bad, say(&x, e));
     ask(c, PLAN_KILL, x.id);
-    e = client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("and its end", !e && r.flags == PLAN_KILLED, say(&r, e));
+}
+
+// Where the host's network is not allowed, that is told before anything is made.
+void check_bwrap_requests(struct client *c)
+{
+    const char *const yes[] = {"/bin/true", NULL};
+    struct try t = try_of(yes);
+    struct plan_record r;
+    uint32_t tag = start_with(c, 0, &t, host_network);
+    int e = client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
+    check("no host's network with Bubblewrap", !e && r.error == EPERM && r.step == PLAN_BSTEP_check,
+          say(&r, e));
+}
+
+void check_old_bwrap(struct client *c)
+{
+    struct plan_record r;
+    check("an old Bubblewrap is told", c->seat.downgrades & PLAN_OLD_BWRAP, "");
+    int e = run_sh(c, "exit 7", &r);
+    check("and used", clean_exit(&r, e, 7), say(&r, e));
+}
+
+// Where it is allowed: cold, and with groups made ahead, whose network is not used then.
+void check_network(struct client *c)
+{
+    struct plan_record r;
+    int bad = 0, e = 0;
+    for (int i = 0; i < 6; i++) {
+        const struct timespec pause = {.tv_nsec = 30 * (long)NS_PER_MS};
+        c->change = host_network;
+        e = run_sh(c, "exit 7", &r);
+        c->change = NULL;
+        bad += !clean_exit(&r, e, 7) || !(r.downgrades & PLAN_HOST_NETWORK);
+        nanosleep(&pause, NULL);
+    }
+    check("jobs with the host's network", !bad, say(&r, e));
+    e = run_sh(c, "exit 7", &r);
+    check("and one without", clean_exit(&r, e, 7) && !(r.downgrades & PLAN_HOST_NETWORK),
+          say(&r, e));
 }
 
 void check_requests(struct client *c)

@@ -5,6 +5,7 @@
 #include "plan/steps.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static const struct {
@@ -19,13 +20,46 @@ static const struct {
     {"h", "a shim that says half a word: the sandbox has failed", ECHILD, PLAN_STEP_end, 0},
 };
 
+// rogue_bwrap.c: all at once, as the silent one takes the launcher's whole patience.
+void check_rogue_bwrap(struct client *c)
+{
+    static const struct {
+        const char *what;
+        uint32_t step;
+        int error;
+    } rogues[] = {
+        {"a Bubblewrap that guesses and repeats: the job never runs", PLAN_STEP_end, ECHILD},
+        {"a Bubblewrap that fails, and goes on", PLAN_BSTEP_FIRST, 5},
+        {"a Bubblewrap that makes no sandbox", PLAN_BSTEP_verify, EPROTO},
+        {"a Bubblewrap without a word: not for ever", PLAN_BSTEP_bubblewrap, ETIMEDOUT},
+    };
+    const char *const job[] = {"/bin/true", NULL};
+    uint32_t tags[ARRAY_LEN(rogues)];
+    struct plan_record r, x;
+    char name[24];
+    for (uint32_t i = 0; i < ARRAY_LEN(rogues); i++) {
+        struct try t = try_of(job);
+        snprintf(name, sizeof name, "once/rogue%u", i);
+        t.uid = V0 + i;
+        t.workspace = name;
+        fd_close(client_make_workspace(c, name, t.uid, false));
+        tags[i] = client_start(c, 0, &t);
+    }
+    for (uint32_t i = 0; i < ARRAY_LEN(rogues); i++) {
+        int e = client_wait(c, PLAN_END, tags[i], CLIENT_PATIENCE_MS, &r, NULL);
+        bool ran = !client_wait(c, PLAN_EXECUTED, tags[i], 0, &x, NULL);
+        check(rogues[i].what, !e && !ran && r.error == rogues[i].error && r.step == rogues[i].step,
+              say(&r, e));
+    }
+}
+
 void check_rogue(struct client *c, const char *mode)
 {
     const char *const job[] = {"/bin/sh", "-c", "sleep 0.1; exit 5", NULL};
     struct plan_record r;
     for (int i = 0; i < 3; i++) {
         struct try t = try_of(job);
-        int e = run_try(c, &t, 5000, &r);
+        int e = run_try(c, &t, CLIENT_PATIENCE_MS, &r);
         for (size_t k = 0; k < ARRAY_LEN(cases); k++) {
             if (!strcmp(mode, cases[k].mode)) {
                 check(cases[k].what,
@@ -47,6 +81,6 @@ void check_rogue(struct client *c, const char *mode)
     uint32_t tag = r.tag;
     struct plan_request kill_it = {.op = PLAN_KILL, .id = r.id};
     client_request(c, &kill_it, NULL, 0);
-    e = e ? e : client_wait(c, PLAN_END, tag, 5000, &r, NULL);
+    e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);
     check("and one that is parked ends", !e, say(&r, e));
 }

@@ -36,7 +36,7 @@ static void rounds(struct client *c, bool parked)
             return;
         }
         uint64_t t0 = clock_now_ns();
-        if (client_run(c, id, &t, 5000, &r) || r.error) {
+        if (client_run(c, id, &t, CLIENT_PATIENCE_MS, &r) || r.error) {
             fprintf(stderr, "%s\n", say(&r, 0));
             return;
         }

@@ -32,6 +32,11 @@ void check_bare(struct client *c);
 void check_full(struct client *c);
 // rogue_shim.c's letter.
 void check_rogue(struct client *c, const char *mode);
+void check_rogue_bwrap(struct client *c);
+void check_bwrap_requests(struct client *c);
+void check_old_bwrap(struct client *c);
+void check_network(struct client *c);
+void check_locks(struct client *c);
 void check_speed(struct client *c);
 #ifdef ISLE_INJECT
 // In the service before its drop; the checks themselves.
@@ -41,6 +46,10 @@ void check_inject_rung(struct client *c);
 void check_inject_ahead(struct client *c);
 void check_inject_loop(struct client *c);
 void check_inject_bwrap(struct client *c);
+void check_inject_single(struct client *c);
+void check_inject_network(struct client *c);
+void check_inject_locks(struct client *c);
+void check_inject_single_bwrap(struct client *c);
 void check_inject_end(struct client *c, const char *how);
 #endif
 // check_kills.c: the service's side, and the front's side of one round.

@@ -65,7 +65,7 @@ int client_wait(struct client *c, uint32_t op, uint32_t tag, int timeout_ms,
 int client_ask(struct client *c, struct plan_request *q, struct plan_record *ret)
 {
     client_request(c, q, NULL, 0);
-    int e = client_wait(c, q->op, q->tag, 5000, ret, NULL);
+    int e = client_wait(c, q->op, q->tag, CLIENT_PATIENCE_MS, ret, NULL);
     return e ? e : -ret->error;
 }
 
@@ -78,7 +78,7 @@ int client_prepare(struct client *c, uint32_t *ret_id, struct plan_record *ret_p
         return e;
     }
     *ret_id = r.id;
-    return client_wait(c, PLAN_PARKED, q.tag, 5000, ret_parked, NULL);
+    return client_wait(c, PLAN_PARKED, q.tag, CLIENT_PATIENCE_MS, ret_parked, NULL);
 }
 
 static const char *const default_env[] = {"PATH=/usr/bin:/bin", "HOME=/workspace", "LANG=C.UTF-8",
@@ -125,24 +125,45 @@ uint32_t client_start(struct client *c, uint32_t id, const struct try *t)
     return q.tag;
 }
 
+// The id of what has this tag, once any of its records has come; 0: none.
+static uint32_t id_of(const struct client *c, uint32_t tag)
+{
+    for (int i = 0; i < c->n_early; i++) {
+        if (c->early[i].r.tag == tag && c->early[i].r.id) {
+            return c->early[i].r.id;
+        }
+    }
+    return 0;
+}
+
 int client_run(struct client *c, uint32_t id, const struct try *t, int timeout_ms,
                struct plan_record *ret)
 {
     memset(ret, 0, sizeof *ret);
     uint32_t tag = client_start(c, id, t);
-    int e = client_wait(c, PLAN_END, tag, timeout_ms, ret, NULL);
-    if (e == -ETIMEDOUT) {
-        struct plan_record r;
-        if (client_wait(c, PLAN_EXECUTED, tag, 0, &r, NULL)) {
-            return e;
+    bool ended = false, begun = false;
+    int e = 0;
+    for (uint64_t until = clock_now_ns() + CLIENT_PATIENCE_MS * NS_PER_MS;
+         !e && !ended && !begun && clock_now_ns() < until;) {
+        e = client_wait(c, PLAN_END, tag, 20, ret, NULL);
+        ended = !e;
+        e = e == -ETIMEDOUT ? 0 : e;
+        for (int i = 0; i < c->n_early; i++) {
+            begun |= c->early[i].r.tag == tag && c->early[i].r.op == PLAN_EXECUTED;
         }
-        struct plan_request q = {.op = PLAN_KILL, .id = r.id};
-        client_ask(c, &q, &r);
-        e = client_wait(c, PLAN_END, tag, 5000, ret, NULL);
     }
-    struct plan_record executed; // not left behind
-    client_wait(c, PLAN_EXECUTED, tag, 0, &executed, NULL);
-    client_wait(c, PLAN_PARKED, tag, 0, &executed, NULL);
+    if (!e && !ended) {
+        e = client_wait(c, PLAN_END, tag, timeout_ms, ret, NULL);
+    }
+    if (e == -ETIMEDOUT) { // else it would hold its workspace against all that come after
+        struct plan_request q = {.op = PLAN_KILL, .id = id ? id : id_of(c, tag)};
+        struct plan_record r;
+        client_ask(c, &q, &r);
+        e = client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, ret, NULL);
+    }
+    struct plan_record left;
+    client_wait(c, PLAN_EXECUTED, tag, 0, &left, NULL);
+    client_wait(c, PLAN_PARKED, tag, 0, &left, NULL);
     return e;
 }
 
@@ -161,8 +182,10 @@ int client_make_workspace(struct client *c, const char *name, uint32_t uid, bool
         return -errno;
     }
     AUTO_CLOSE int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const bool single = c->seat.downgrades & PLAN_SINGLE_UID; // all is one account's then
     for (int i = 0; i < 1 + with_tmp; i++) {
-        if (fd < 0 || mkdirat(fd, parts[i], 0700) || fchownat(fd, parts[i], uid, uid, 0)) {
+        if (fd < 0 || mkdirat(fd, parts[i], 0700) ||
+            (!single && fchownat(fd, parts[i], uid, uid, 0))) {
             return -errno;
         }
     }

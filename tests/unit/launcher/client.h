@@ -9,7 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { V0 = PLAN_UID_WORKSPACE_0, CLIENT_EARLY = 1024 };
+// CLIENT_PATIENCE_MS: only a launcher that hangs needs so long, whatever else the host does.
+enum { V0 = PLAN_UID_WORKSPACE_0, CLIENT_EARLY = 1024, CLIENT_PATIENCE_MS = 30000 };
 
 struct client {
     struct seat seat;
@@ -46,7 +47,8 @@ int client_ask(struct client *c, struct plan_request *q, struct plan_record *ret
 int client_prepare(struct client *c, uint32_t *ret_id, struct plan_record *ret_parked);
 // Returns the tag. id 0: cold.
 uint32_t client_start(struct client *c, uint32_t id, const struct try *t);
-// START, and END at the latest timeout_ms later: else KILL.
+// START, and END at the latest timeout_ms after the program has begun (a busy host may need long
+// for that): else KILL. Nothing of it is left behind.
 int client_run(struct client *c, uint32_t id, const struct try *t, int timeout_ms,
                struct plan_record *ret);
 int client_signal(struct client *c, uint32_t id, int sig);

@@ -1,37 +1,8 @@
 // rogue_shim.c: a shim that was taken over, or is broken: what it says and does depends on the host
 // name of the sandbox (check_rogue.c). Built as the real one, without a libc.
-#include "guest/note.h"
+#include "rogue.h"
 
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <time.h>
-
-#if defined(__x86_64__)
-__asm__(".globl _start\n_start: xor %ebp,%ebp\n and $-16,%rsp\n call shim_main\n");
-static long call(long nr, long a, long b, long c, long d)
-{
-    register long r10 __asm__("r10") = d;
-    __asm__ volatile("syscall"
-                     : "+a"(nr)
-                     : "D"(a), "S"(b), "d"(c), "r"(r10)
-                     : "rcx", "r11", "memory");
-    return nr;
-}
-#else
-__asm__(".globl _start\n_start: mov x29, xzr\n mov x30, xzr\n bl shim_main\n");
-static long call(long nr, long a, long b, long c, long d)
-{
-    register long x8 __asm__("x8") = nr;
-    register long x0 __asm__("x0") = a;
-    register long x1 __asm__("x1") = b;
-    register long x2 __asm__("x2") = c;
-    register long x3 __asm__("x3") = d;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-    return x0;
-}
-#endif
 
 static void tell(uint32_t kind, uint32_t step, int32_t error, int32_t status, size_t size)
 {
@@ -66,8 +37,7 @@ static char mode(void)
     }
 }
 
-__attribute__((used, noreturn)) void shim_main(void);
-void shim_main(void)
+void rogue_main(void)
 {
     int status;
     switch (mode()) {
@@ -83,6 +53,7 @@ void shim_main(void)
         tell(99, 0, 0, 0, sizeof(struct note));
         tell(NOTE_PARKED, 0, 0, 0, sizeof(struct note));
         tell(NOTE_MAP, 0, 0, 0, sizeof(struct note));
+        tell(NOTE_EXEC, 0, 0, 0, sizeof(struct note));
         wait_main();
         tell(NOTE_REPORT, 0, 0, 3 << 8, sizeof(struct note));
         tell(NOTE_REPORT, 0, 0, 4 << 8, sizeof(struct note));

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -79,19 +82,20 @@ int run_sh(struct client *c, const char *script, struct plan_record *ret)
 {
     const char *const argv[] = {"/bin/sh", "-c", script, NULL};
     struct try t = try_of(argv);
-    return run_try(c, &t, 10000, ret);
+    return run_try(c, &t, CLIENT_PATIENCE_MS, ret);
 }
 
 int run_python(struct client *c, const char *script, struct plan_record *ret)
 {
     const char *const argv[] = {"/usr/bin/python3.13", "-c", script, NULL};
     struct try t = try_of(argv);
-    return run_try(c, &t, 20000, ret);
+    return run_try(c, &t, CLIENT_PATIENCE_MS, ret);
 }
 
 static const struct {
     const char *name;
     void (*run)(struct client *c);
+    bool asked; // only when named: another kind of instance, or by hand
 } groups[] = {
     {"exits", check_exits},
     {"execution", check_execution},
@@ -102,24 +106,33 @@ static const struct {
     {"border", check_border},
     {"parked", check_parked},
     {"stock", check_stock},
-    {"speed", check_speed},
     {"requests", check_requests},
-    {"full", check_full},
+    {"locks", check_locks},
     {"bare", check_bare},
+    {"speed", check_speed, true},
+    {"full", check_full, true},
+    {"network", check_network, true},
+    {"bwrap-asks", check_bwrap_requests, true},
+    {"bwrap-old", check_old_bwrap, true},
+    {"bwrap-lies", check_rogue_bwrap, true},
 #ifdef ISLE_INJECT
-    {"inject", check_inject},
-    {"inject-rung", check_inject_rung},
-    {"inject-loop", check_inject_loop},
-    {"inject-ahead", check_inject_ahead},
-    {"inject-bwrap", check_inject_bwrap},
+    {"inject", check_inject, true},
+    {"inject-rung", check_inject_rung, true},
+    {"inject-loop", check_inject_loop, true},
+    {"inject-ahead", check_inject_ahead, true},
+    {"inject-bwrap", check_inject_bwrap, true},
+    {"inject-one", check_inject_single, true},
+    {"inject-one-bwrap", check_inject_single_bwrap, true},
+    {"inject-network", check_inject_network, true},
+    {"inject-locks", check_inject_locks, true},
 #endif
 };
 
 // The sandbox that the start has asked for ahead: the tests count from an empty launcher.
-static void end_ahead(struct client *c)
+static void end_ahead(struct client *c, bool rogue)
 {
     struct plan_record r;
-    int e = client_wait(c, PLAN_PREPARE, c->seat.ahead_tag, 5000, &r, NULL);
+    int e = client_wait(c, PLAN_PREPARE, c->seat.ahead_tag, CLIENT_PATIENCE_MS, &r, NULL);
     if (c->seat.made_by == SEAT_BWRAP) {
         check("no sandbox is made ahead with Bubblewrap", !e && r.error == EOPNOTSUPP, say(&r, e));
         return;
@@ -127,8 +140,9 @@ static void end_ahead(struct client *c)
     check("a sandbox was asked for ahead", !e && !r.error && r.id, strerror(-e));
     struct plan_request kill_it = {.op = PLAN_KILL, .id = r.id};
     client_request(c, &kill_it, NULL, 0);
-    e = client_wait(c, PLAN_END, c->seat.ahead_tag, 5000, &r, NULL);
-    check("and ends when it is not needed", !e && r.flags & PLAN_KILLED, strerror(-e));
+    e = client_wait(c, PLAN_END, c->seat.ahead_tag, CLIENT_PATIENCE_MS, &r, NULL);
+    // a rogue's may be over before it is killed
+    check("and ends when it is not needed", !e && (rogue || r.flags & PLAN_KILLED), say(&r, e));
 }
 
 static int service_main(int argc, char **argv)
@@ -148,7 +162,7 @@ static int service_main(int argc, char **argv)
         start_seat_done(&c.seat);
         return 0;
     }
-    end_ahead(&c);
+    end_ahead(&c, argc > 1 && !strcmp(argv[1], "rogue"));
     int one = client_make_workspace(&c, "once/t", V0, false);
     check("a workspace for the tests", one >= 0, strerror(-one));
     if (argc > 1 && !strcmp(argv[1], "flood")) {
@@ -166,8 +180,7 @@ static int service_main(int argc, char **argv)
         check_rung(&c, (uint32_t)atoi(argv[2]));
     }
     for (size_t i = 0; i < ARRAY_LEN(groups); i++) {
-        bool wanted = argc < 2 && groups[i].run != check_speed && groups[i].run != check_full &&
-                      strncmp(groups[i].name, "inject", 6);
+        bool wanted = argc < 2 && !groups[i].asked;
         for (int k = 1; k < argc; k++) {
             wanted |= !strcmp(argv[k], groups[i].name);
         }
@@ -208,9 +221,11 @@ static void make_cache(const char *path)
 // What is not as usual in the next instances.
 static struct {
     const char *libexec, *hostname;
-    bool no_cache, require_user_namespace;
+    bool no_cache, require_user_namespace, host_network;
     const struct bwrap_found *bwrap;
     uint32_t calls[1], n_calls;
+    const char *run_dir, *bwrap_path;
+    bool old_bwrap;
 } unusual;
 
 static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
@@ -221,16 +236,19 @@ static int start_instance(const char *libexec, const char *data, uint32_t refuse
     snprintf(guest, sizeof guest, "%s/guest", data);
     mkdir(guest, 0755);
     snprintf(cache, sizeof cache, "%s/cache", data);
-    make_cache(cache);
+    if (!unusual.no_cache) {
+        make_cache(cache);
+    }
     const struct start_config config = {
         .data_dir = data,
-        .run_dir = "/run/isle",
+        .run_dir = unusual.run_dir ? unusual.run_dir : "/run/isle",
         .runtime_root = root ? root : "/var/lib/isle/runtime/current",
         .cache_dir = unusual.no_cache ? NULL : cache,
         .guest_dir = guest,
         .libexec_dir = unusual.libexec ? unusual.libexec : libexec,
         .hostname = unusual.hostname ? unusual.hostname : "clouisle-sandbox",
         .require_user_namespace = unusual.require_user_namespace,
+        .allow_host_network = unusual.host_network,
         .calls = unusual.calls,
         .n_calls = unusual.n_calls,
         .memory_bytes = UINT64_C(2) << 30,
@@ -267,12 +285,15 @@ static int run_instance(const char *libexec, const char *data, uint32_t refuse, 
 
 // The same host with less of control groups: in a mount namespace where hierarchies are missing.
 // 0, or what failed.
-static int run_lesser_host(const char *libexec, const char *data, bool v1, bool v2)
+static int run_lesser_host(const char *libexec, const char *data, bool v1, bool v2, bool few)
 {
     static const char *const trees[] = {"memory", "pids", "cpu", "cpuacct", "unified"};
     char names[][10] = {"exits", "execution", "view", "border", "parked", "stock"};
     char bare[] = "bare";
-    char *const args[] = {names[0], names[1], names[2], names[3], names[4], names[5], bare, NULL};
+    char *args[] = {names[0], names[1], names[2], names[3], names[4], names[5], bare, NULL};
+    if (few) {
+        args[1] = NULL;
+    }
     fprintf(stderr, "a host with%s v1, with%s v2:\n", v1 ? "" : "out", v2 ? "" : "out");
     pid_t pid = fork();
     if (pid == 0) {
@@ -310,7 +331,7 @@ static int run_without_landlock(const char *libexec, const char *data)
     pid_t pid = fork();
     if (pid == 0) {
         fprintf(stderr, "a host without Landlock:\n");
-        _exit(refuse_landlock() || run_instance(libexec, data, 0, args) != 0);
+        _exit(refuse_landlock() || run_instance(libexec, data, LAUNCHER_REFUSE_SCOPES, args) != 0);
     }
     int status;
     return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
@@ -363,7 +384,8 @@ static int run_with_seat(const char *libexec, const struct seat_config *seat, si
             dup2(fd == SEAT_CONFIG ? high : null, fd);
         }
         close_range((unsigned)last + 1, ~0U, 0);
-        execl(path, "isle-launcher", NULL);
+        // a word that means nothing, too
+        execl(path, "isle-launcher", last < SEAT_CONFIG ? "word" : NULL, NULL);
         _exit(126);
     }
     return waitpid(pid, &status, 0) == pid && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -371,8 +393,10 @@ static int run_with_seat(const char *libexec, const struct seat_config *seat, si
 
 static int run_bad_seats(const char *libexec)
 {
-    const struct seat_config good = {.magic = SEAT_MAGIC, .version = SEAT_VERSION};
-    struct seat_config bad[] = {good, good, good, good};
+    const struct seat_config good = {
+        .magic = SEAT_MAGIC, .version = SEAT_VERSION, .uid_count = 65536};
+    struct seat_config bad[] = {good, good, good, good, good};
+    bad[4].uid_count = 0;
     bad[0].magic = 1;
     bad[1].version++;
     bad[2].n_calls = SEAT_MAX_CALLS + 1;
@@ -428,6 +452,12 @@ static int run_unusual(const char *libexec, const char *data)
     int bad = run_instance(libexec, data, 0, args);
     unusual.no_cache = false;
     unusual.n_calls = 0;
+    fprintf(stderr, "the host's network:\n");
+    char network[] = "network";
+    char *const network_args[] = {network, NULL};
+    unusual.host_network = true;
+    bad |= run_instance(libexec, data, 0, network_args);
+    unusual.host_network = false;
     fprintf(stderr, "no user namespace, no loopback, an older Landlock:\n");
     bad |= run_instance(libexec, data, 6 | LAUNCHER_REFUSE_LOOPBACK | LAUNCHER_REFUSE_SCOPES, args);
 #ifdef __SANITIZE_ADDRESS__
@@ -450,11 +480,12 @@ static int with_bwrap(int (*run)(const char *, const char *, uint32_t, char *con
     fprintf(stderr, "with Bubblewrap: not here: a sanitized launcher cannot be executed inside\n");
     return 0;
 #endif
-    if (bwrap_find(NULL, root, &found, text, sizeof text)) {
+    if (bwrap_find(unusual.bwrap_path, root, &found, text, sizeof text)) {
         fprintf(stderr, "FAIL %s\n", text);
         return 1;
     }
     bwrap_ask_version(&found, root);
+    found.version = unusual.old_bwrap ? BWRAP_SOUND - 1 : found.version;
     unusual.bwrap = &found;
     fprintf(stderr, "with Bubblewrap:\n");
     int bad = run(libexec, data, 0, args) != 0;
@@ -462,11 +493,38 @@ static int with_bwrap(int (*run)(const char *, const char *, uint32_t, char *con
     return bad;
 }
 
+static int run_on_v1(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
+{
+    (void)refuse;
+    (void)argv;
+    return run_lesser_host(libexec, data, true, false, true);
+}
+
 static int run_bwrap(const char *libexec, const char *data)
 {
     char names[][10] = {"exits", "execution", "limits", "signals", "stock"};
     char *const args[] = {names[0], names[1], names[2], names[3], names[4], NULL};
-    return with_bwrap(run_instance, libexec, data, args);
+    char network[] = "network", asks[] = "bwrap-asks", old[] = "bwrap-old", lies[] = "bwrap-lies";
+    char *const network_args[] = {network, NULL}, *const asks_args[] = {asks, NULL},
+                *const old_args[] = {old, NULL}, *const lies_args[] = {lies, NULL},
+                *const none[] = {NULL};
+    int bad = with_bwrap(run_instance, libexec, data, args);
+    bad |= with_bwrap(run_instance, libexec, data, asks_args);
+    unusual.host_network = true;
+    bad |= with_bwrap(run_instance, libexec, data, network_args);
+    unusual.host_network = false;
+    unusual.calls[0] = SYS_socket;
+    unusual.n_calls = 1;
+    bad |= with_bwrap(run_on_v1, libexec, data, none);
+    unusual.calls[0] = SYS_kcmp;
+    unusual.old_bwrap = true;
+    bad |= with_bwrap(run_instance, libexec, data, old_args);
+    unusual.old_bwrap = false;
+    unusual.n_calls = 0;
+    unusual.bwrap_path = ISLE_ROGUE_BWRAP;
+    bad |= with_bwrap(run_instance, libexec, data, lies_args);
+    unusual.bwrap_path = NULL;
+    return bad;
 }
 
 static int run_kills(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
@@ -483,6 +541,57 @@ static int run_kills(const char *libexec, const char *data, uint32_t refuse, cha
     fprintf(stderr, "%s killed at %d random moments, nothing stays: %d left something\n",
             bad ? "FAIL" : "ok  ", rounds, bad);
     return bad;
+}
+
+static int copy_program(const char *from, const char *name, const char *to)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", from, name);
+    AUTO_CLOSE int in = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s/%s", to, name);
+    AUTO_CLOSE int out = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+    ssize_t n;
+    if (in < 0 || out < 0) {
+        return 1;
+    }
+    do {
+        n = sendfile(out, in, NULL, 1 << 20);
+    } while (n > 0);
+    return n < 0;
+}
+
+enum { NOBODYS_ID = 65531 }; // no account, so without subordinate ids
+
+// As an account that has nothing but its one id. argv: NULL-terminated groups.
+static int run_single(const char *libexec, const char *data, bool bwrap, char *const *argv)
+{
+    static int serial;
+    char own[256], programs[300], run[300];
+    snprintf(own, sizeof own, "%s/single%d", data, ++serial);
+    snprintf(programs, sizeof programs, "%s/programs", own);
+    snprintf(run, sizeof run, "%s/run", own);
+    if (mkdir(own, 0755) || mkdir(programs, 0755) || chown(own, NOBODYS_ID, NOBODYS_ID) ||
+        copy_program(libexec, "isle-launcher", programs) ||
+        copy_program(libexec, "isle-shim", programs)) {
+        perror(own);
+        return 1;
+    }
+    fprintf(stderr, "an account with one id:\n");
+    pid_t pid = fork();
+    if (pid == 0) {
+        // dumpable: the start reads and executes what /proc/self shows
+        if (setgroups(0, NULL) || setresgid(NOBODYS_ID, NOBODYS_ID, NOBODYS_ID) ||
+            setresuid(NOBODYS_ID, NOBODYS_ID, NOBODYS_ID) || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0)) {
+            _exit(1);
+        }
+        unusual.run_dir = run;
+        unusual.no_cache = true;
+        unusual.libexec = programs;
+        _exit((bwrap ? with_bwrap(run_instance, programs, own, argv)
+                     : run_instance(programs, own, 0, argv)) != 0);
+    }
+    int status;
+    return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
 }
 
 #ifdef ISLE_INJECT
@@ -509,6 +618,7 @@ static int run_ahead(const char *libexec, const char *data)
     char *const args[] = {name, NULL};
     struct inject_plan plans[] = {
         {.who = INJECT_MAKER, .error = ENOMEM},
+        {.who = INJECT_MAKER, .lasting = 1, .error = ENOMEM, .only = "unshare"},
         {.who = INJECT_LOOP, .error = ENOMEM, .only = "fork"},
         {.who = INJECT_LOOP, .error = ENOMEM, .only = "socketpair"},
     };
@@ -518,7 +628,7 @@ static int run_ahead(const char *libexec, const char *data)
             plans[i].target++;
             fired = run_with_page(libexec, data, 0, args, &plans[i]);
             calls += fired > 0;
-        } while (fired > 0 && plans[i].target < 26); // one round of the maker
+        } while (fired > 0 && plans[i].target < (plans[i].lasting ? 1 : 26)); // one round of it
     }
     fprintf(stderr, "%s maker: %d calls failed one by one\n",
             fired >= 0 && calls > 15 ? "ok  " : "FAIL", calls);
@@ -538,12 +648,22 @@ static int run_injected_bwrap(const char *libexec, const char *data)
     return with_bwrap(run_with_empty_page, libexec, data, args);
 }
 
+static int run_injected_single(const char *libexec, const char *data)
+{
+    char one[] = "inject-one", bwrap[] = "inject-one-bwrap";
+    char *const args[] = {one, NULL}, *const bwrap_args[] = {bwrap, NULL};
+    int bad = !inject_page_make() || run_single(libexec, data, false, args);
+    bad |= run_single(libexec, data, true, bwrap_args);
+    inject_page_remove();
+    return bad;
+}
+
 static int run_injected(const char *libexec, const char *data)
 {
     char all[] = "inject", rung[] = "inject-rung";
     char *const args[] = {all, NULL}, *const rung_args[] = {rung, NULL};
     char loop[] = "inject-loop", end[] = "inject-end",
-         names[][10] = {"unlinkat", "waitid", "ppoll", "openat"};
+         names[][10] = {"unlinkat", "waitid", "ppoll", "openat", "waitpid"};
     char *const loop_args[] = {loop, NULL};
     int bad = run_with_page(libexec, data, 0, args, NULL) < 0;
     bad |= run_ahead(libexec, data);
@@ -552,7 +672,14 @@ static int run_injected(const char *libexec, const char *data)
         char *const end_args[] = {end, names[i], NULL};
         bad |= run_with_page(libexec, data, 0, end_args, NULL) < 0;
     }
+    char locks[] = "inject-locks", network[] = "inject-network";
+    char *const locks_args[] = {locks, NULL}, *const network_args[] = {network, NULL};
+    bad |= run_with_page(libexec, data, 0, locks_args, NULL) < 0;
+    unusual.host_network = true;
+    bad |= run_with_page(libexec, data, LAUNCHER_REFUSE_SCOPES, network_args, NULL) < 0;
+    unusual.host_network = false;
     bad |= run_injected_bwrap(libexec, data);
+    bad |= run_injected_single(libexec, data);
     bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT, rung_args, NULL) < 0;
     bad |= run_with_page(libexec, data, 1 << PLAN_RUNG_PARENT | 1 << PLAN_RUNG_SELF, rung_args,
                          NULL) < 0;
@@ -579,7 +706,8 @@ int main(int argc, char **argv)
     bool injected = argc > 2 && !strcmp(argv[2], "inject");
     bool only_hosts = argc > 2 && !strcmp(argv[2], "hosts");
     bool only_bwrap = argc > 2 && !strcmp(argv[2], "bwrap");
-    int bad = only_kills || only_hosts || only_bwrap || injected
+    bool only_single = argc > 2 && !strcmp(argv[2], "single");
+    int bad = only_single || only_kills || only_hosts || only_bwrap || injected
                   ? 0
                   : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
@@ -603,12 +731,20 @@ int main(int argc, char **argv)
         bad |= run_instance(argv[1], data, 0, args) != 0;
     }
     if (argc == 2) {
-        bad |= run_lesser_host(argv[1], data, true, false);
-        bad |= run_lesser_host(argv[1], data, false, true);
-        bad |= run_lesser_host(argv[1], data, false, false);
+        bad |= run_lesser_host(argv[1], data, true, false, false);
+        bad |= run_lesser_host(argv[1], data, false, true, false);
+        bad |= run_lesser_host(argv[1], data, false, false, false);
     }
     if (argc == 2 || only_bwrap) {
         bad |= run_bwrap(argv[1], data);
+    }
+    if (argc == 2 || only_single) {
+        char names[][10] = {"exits", "execution", "bare"};
+        char *const args[] = {names[0], names[1], names[2], NULL};
+        bad |= run_single(argv[1], data, false, args);
+#ifdef ISLE_INJECT
+        bad |= only_single && run_injected_single(argv[1], data);
+#endif
     }
     if (argc == 2 || only_hosts) {
         bad |= run_without_landlock(argv[1], data);

@@ -6,6 +6,8 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "launcher/inject.h"
+#include "launcher/launcher.h"
+#include "start/bwrap.h"
 #include "start/start.h"
 
 #include <dirent.h>
@@ -24,6 +26,7 @@ static const char run_dir[] = "/run/isle";
 
 static struct inject_page *page;
 static struct start_config config;
+static struct bwrap_found bwrap;
 static int failed, quiet = -1, loud = -1;
 
 static int service_main(int argc, char **argv)
@@ -95,6 +98,7 @@ struct sweep {
     const char *only;
     uint32_t number, refuse;
     unsigned least;
+    bool host_network, bwrap;
 };
 
 // One start with the Nth call failing. False when there was no such call.
@@ -105,6 +109,8 @@ static bool one_start(const struct sweep *s, uint32_t call)
     char *const none[] = {NULL};
     int status = 0, fds = count_fds();
     config.test_refuse_rungs = s->refuse;
+    config.allow_host_network = s->host_network;
+    config.bwrap = s->bwrap ? &bwrap : NULL;
     page->count = page->fired = 0;
     page->now =
         (struct inject_plan){.who = s->who, .target = call, .error = s->error, .number = s->number};
@@ -161,8 +167,8 @@ static const struct sweep sweeps[] = {
      .error = ENOMEM,
      .only = "syscall",
      .number = SYS_seccomp,
-     .refuse = 6,
-     .least = 2},
+     .refuse = 6 | LAUNCHER_REFUSE_LOOPBACK,
+     .least = 3},
     {.title = "launcher, without files",
      .who = INJECT_START,
      .error = ENOENT,
@@ -174,8 +180,52 @@ static const struct sweep sweeps[] = {
      .only = "syscall",
      .number = SYS_open_tree,
      .least = 3},
+    {.title = "launcher, without trees of the runtime root",
+     .who = INJECT_START,
+     .error = 0,
+     .only = "lstat64",
+     .least = 3},
+    {.title = "launcher with the host's network, folders",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "mkdir",
+     .host_network = true,
+     .least = 15},
+    {.title = "launcher with the host's network, files",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "open",
+     .host_network = true,
+     .least = 15},
+    {.title = "launcher with Bubblewrap, folders",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "mkdir",
+     .bwrap = true,
+     .least = 15},
+    {.title = "launcher with Bubblewrap, mounts",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "syscall",
+     .number = SYS_open_tree,
+     .bwrap = true,
+     .least = 8},
+    {.title = "child with Bubblewrap",
+     .who = INJECT_CHILD,
+     .error = ENOMEM,
+     .bwrap = true,
+     .least = 60},
     {.title = "launcher's first words", .who = INJECT_SERVICE, .error = ENOMEM, .least = 1},
 };
+
+static void run_sweeps(const struct sweep *list, size_t n, const char *only)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!only || strstr(list[i].title, only)) {
+            run_sweep(&list[i]);
+        }
+    }
+}
 
 int main(int argc, char **argv)
 {
@@ -203,6 +253,11 @@ int main(int argc, char **argv)
                                    .hostname = "clouisle-sandbox",
                                    .memory_bytes = UINT64_C(1) << 30,
                                    .pids = 200};
+    char text[300];
+    if (bwrap_find(NULL, root, &bwrap, text, sizeof text)) {
+        fprintf(stderr, "%s\n", text);
+        return 1;
+    }
     page = inject_page_make();
     if (mkdir(guest, 0755) || mkdir(cache, 0755) || !page) {
         return 1;
@@ -213,11 +268,7 @@ int main(int argc, char **argv)
     dup2(quiet, 2);
     inject_init(INJECT_FRONT);
     inject_as(0, 0);
-    for (size_t i = 0; i < ARRAY_LEN(sweeps); i++) {
-        if (argc < 3 || strstr(sweeps[i].title, argv[2])) {
-            run_sweep(&sweeps[i]);
-        }
-    }
+    run_sweeps(sweeps, ARRAY_LEN(sweeps), argc < 3 ? NULL : argv[2]);
     inject_page_remove();
     AUTO_CLOSE int tmp = open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     tree_remove_at(tmp, data + strlen("/tmp/"));

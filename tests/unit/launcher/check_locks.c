@@ -1,0 +1,32 @@
+// Locks on parts of files: kernel memory that no group counts (launcher/locks.c).
+#include "base/fd.h"
+#include "checks.h"
+
+#include <errno.h>
+#include <string.h>
+
+// More than the launcher allows, and enough that the host's figure for such memory moves. In many
+// files, as each one's list is searched from its begin.
+void check_locks(struct client *c)
+{
+    static const char many[] = "import fcntl,os,time\nF=[]\nfor k in range(60):\n"
+                               "  f=open(f'/workspace/l{k}','w'); F.append(f)\n"
+                               "  for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
+                               "os.fork(); time.sleep(60)",
+                      few[] = "import fcntl,time\nf=open('/workspace/l','w')\n"
+                              "for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
+                              "time.sleep(0.4)";
+    struct plan_record r, parked;
+    uint32_t id = 0; // one that waits has none, and no program
+    int e = client_prepare(c, &id, &parked);
+    check("another waits", !e, strerror(-e));
+    e = run_python(c, few, &r);
+    check("a job with some thousand locks", clean_exit(&r, e, 0), say(&r, e));
+    e = run_python(c, many, &r);
+    check("a job with too many locks is ended, as at its memory limit",
+          !e && r.flags == PLAN_HIT_MEMORY && !r.error, say(&r, e));
+    struct plan_request kill_it = {.op = PLAN_KILL, .id = id};
+    e = client_ask(c, &kill_it, &r);
+    e = e ? e : client_wait(c, PLAN_END, parked.tag, CLIENT_PATIENCE_MS, &r, NULL);
+    check("and the other still waited", !e && r.flags == PLAN_KILLED, say(&r, e));
+}
