@@ -4,10 +4,9 @@ coverage.py BUILD reset     forgets what was counted; the programs of BUILD (-Dc
 coverage.py BUILD report    prints a table, writes BUILD/coverage/uncovered.txt, fails below the floors
 coverage.py BUILD off       the programs count no longer
 
-The counters are files below /run (tests/coverage/counters.c). In the files of COMPLETE every way out of every branch is
-to be taken, too: an error that no test provokes is code that nobody has seen work. LEFT lines are not so far along, and
-more of them fail the run. What cannot be reached has a comment that begins with "unreached:" and says why, on its line
-or on the one before.
+The counters are files below /run (tests/coverage/counters.c). In the files of COMPLETE every way out of every branch
+must have been taken, too: an error that no test provokes is code that nobody has seen work. What cannot be reached is
+listed in UNREACHED, with the reason; a listed line of which every way was taken fails as well.
 """
 
 from __future__ import annotations
@@ -27,29 +26,27 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FLOOR = 90.0
 
-# The launcher with Bubblewrap has tests of its own; what runs inside it (inside.c) has no counters: /run is not there.
+# The parts of the launcher with Bubblewrap, one of which runs inside it: a row of their own.
 BWRAP = ("src/launcher/bwrap.c", "src/launcher/bwrap_child.c", "src/launcher/inside.c")
-# What the table shows: name, files, whether FLOOR holds for it.
+# What the table shows: name, files, how many lines of a hundred must have been run.
 GROUPS = (
-    ("launcher", ("src/launcher/*.c", *(f"!{name}" for name in BWRAP)), True),
-    ("bwrap", BWRAP, False),
-    ("plan", ("src/plan/*.c",), True),
-    ("frames", ("src/codec/frame.c",), True),
-    ("codec", ("src/codec/*.c",), False),
-    ("limits", ("src/model/limits.c", "src/model/job_limits.c", "src/model/lower.c"), True),
-    ("model", ("src/model/*.c",), False),
-    ("policy", ("src/guest/policy/mkpolicy.c", "src/kernel/seccomp.c"), True),
-    ("kernel", ("src/kernel/*.c",), False),
-    ("start", ("src/start/*.c",), False),
-    ("base", ("src/base/*",), False),
-    ("all", ("src/*",), False),
+    ("launcher", ("src/launcher/*.c", *(f"!{name}" for name in BWRAP)), FLOOR),
+    ("bwrap", BWRAP, FLOOR),
+    ("plan", ("src/plan/*.c",), FLOOR),
+    ("frames", ("src/codec/frame.c",), FLOOR),
+    ("codec", ("src/codec/*.c",), 0.0),
+    ("limits", ("src/model/limits.c", "src/model/job_limits.c", "src/model/lower.c"), FLOOR),
+    ("model", ("src/model/*.c",), 0.0),
+    ("policy", ("src/guest/policy/mkpolicy.c", "src/kernel/seccomp.c"), FLOOR),
+    ("kernel", ("src/kernel/*.c",), 0.0),
+    ("start", ("src/start/*.c",), 85.0),  # the rest is what only other kinds of account lead to
+    ("base", ("src/base/*",), 0.0),
+    ("all", ("src/*",), 0.0),
 )
-COMPLETE = ("src/launcher/*.c", *(f"!{name}" for name in BWRAP))
-# So many of their lines have an arm that this run does not reach: what only Bubblewrap or a single id leads to, the
-# counting of locks, what takes a race. To be lowered, never raised.
-LEFT = 125
+COMPLETE = ("src/launcher/*",)
+UNREACHED = ROOT / "tests/coverage/unreached.txt"
+RACE = "race: "  # begins the reason of what is taken sometimes
 NOT_COUNTED = ("src/launcher/inject.c", "src/launcher/inject_request.c")  # part of the tests
-MARK = "unreached:"
 
 
 @dataclasses.dataclass
@@ -149,8 +146,39 @@ def add(line: Line, entry: dict) -> None:
         line.branches += counts
 
 
-def excused(text: list[str], number: int) -> bool:
-    return any(MARK in text[i] for i in (number - 1, number - 2) if 0 <= i < len(text))
+def listed() -> dict[str, str]:
+    """UNREACHED: "FILE FUNCTION: TEXT OF THE LINE" -> reason."""
+    found: dict[str, str] = {}
+    key = ""
+    for line in UNREACHED.read_text().splitlines():
+        if line.startswith("#") or not line.strip():
+            continue
+        if not line.startswith(" "):
+            key = line
+            found[key] = ""
+        else:
+            found[key] = f"{found[key]} {line.strip()}".strip()
+    return found
+
+
+def compare(missing: dict[str, list[tuple[int, str]]], sources: dict[str, Source]) -> list[str]:
+    """What is wrong with the list, or with the tests."""
+    allowed = listed()
+    wrong = [f"{UNREACHED.name}: no reason: {key}" for key, reason in allowed.items() if not reason]
+    seen = set()
+    for name in (n for n in missing if matches(n, COMPLETE)):
+        for number, what in missing[name]:
+            function = ", ".join(sorted(sources[name][number].functions))
+            key = f"{name} {function}: {what.partition(': ')[2]}"
+            seen.add(key)
+            if key not in allowed:
+                wrong.append(f"{name}:{number} {function}: {what}")
+    wrong += [
+        f"{UNREACHED.name}: every way was taken, so it goes: {key}"
+        for key, reason in allowed.items()
+        if key not in seen and not reason.startswith(RACE)
+    ]
+    return wrong
 
 
 def incomplete(name: str, source: Source) -> list[tuple[int, str]]:
@@ -160,8 +188,6 @@ def incomplete(name: str, source: Source) -> list[tuple[int, str]]:
     found = []
     for number, line in sorted(source.items()):
         missed = sum(count == 0 for count in line.branches)
-        if excused(text, number):
-            continue
         if line.count == 0:
             found.append((number, "never run"))
         elif missed:
@@ -173,16 +199,16 @@ def table(sources: dict[str, Source]) -> tuple[list[str], int]:
     """The table, and how many of its rows are below their floor."""
     low = 0
     rows = [f"{'':<10} {'lines':>6} {'run':>6} {'':>8} {'branches':>9}"]
-    for title, patterns, has_floor in GROUPS:
+    for title, patterns, floor in GROUPS:
         names = [n for n in sources if matches(n, patterns)]
         lines = [line for n in names for line in sources[n].values()]
         ways = [count for line in lines for count in line.branches]
         run, taken = sum(line.count > 0 for line in lines), sum(count > 0 for count in ways)
         percent = 100 * run / max(len(lines), 1)
-        bad = has_floor and percent < FLOOR
+        bad = percent < floor
         low += bad
         row = f"{title:<10} {len(lines):>6} {run:>6} {percent:>6.1f} % {100 * taken / max(len(ways), 1):>7.1f} %"
-        rows.append(row + (f"  below {FLOOR:.0f} %" if bad else ""))
+        rows.append(row + (f"  below {floor:.0f} %" if bad else ""))
     return rows, low
 
 
@@ -195,13 +221,10 @@ def report(build: pathlib.Path) -> int:
     missing = {name: incomplete(name, sources[name]) for name in sorted(sources)}
     with (folder / "uncovered.txt").open("w") as out:
         out.writelines(f"{name}:{number}: {what}\n" for name in missing for number, what in missing[name])
-    complete = [name for name in missing if matches(name, COMPLETE)]
-    for name in complete:
-        for number, what in missing[name]:
-            print(f"{name}:{number}: {what}")
-    left = sum(len(missing[name]) for name in complete)
-    bad += left > LEFT
-    rows.append(f"lines of the launcher with an error that nothing provokes: {left} (at most {LEFT})")
+    wrong = compare(missing, sources)
+    bad += bool(wrong)
+    rows.append(f"lines of the launcher that no test can finish: {len(listed())}; beside that list: {len(wrong)}")
+    rows += wrong
     (folder / "table.txt").write_text("\n".join(rows) + "\n")
     print("\n".join(rows))
     print(f"all that was not run: {folder / 'uncovered.txt'}")
