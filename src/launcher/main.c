@@ -43,7 +43,8 @@ static void kill_children(const struct launcher *l)
     char *save = NULL;
     for (char *word = strtok_r(text, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
         long pid = strtol(word, NULL, 10);
-        if (pid > 0) {                 // the kernel writes numbers; but 0 and -1 are whole groups
+        // the kernel writes numbers; but 0 and -1 are whole groups
+        if (pid > 0) {
             kill((pid_t)pid, SIGKILL); // our own child, not yet waited for: the number is still its
         }
     }

@@ -9,10 +9,11 @@
 // files, as each one's list is searched from its begin.
 void check_locks(struct client *c)
 {
-    static const char many[] = "import fcntl,os,time\nF=[]\nfor k in range(60):\n"
-                               "  f=open(f'/workspace/l{k}','w'); F.append(f)\n"
-                               "  for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
-                               "os.fork(); time.sleep(60)",
+    static const char many[] =
+        "import fcntl,os,time\nF=[]\nif not os.fork(): time.sleep(60)\nfor k in range(60):\n"
+        "  f=open(f'/workspace/l{k}','w'); F.append(f)\n"
+        "  for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
+        "time.sleep(60)",
                       few[] = "import fcntl,time\nf=open('/workspace/l','w')\n"
                               "for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
                               "time.sleep(0.4)";
