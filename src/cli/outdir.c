@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 static void fail(struct outdir *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fail(struct outdir *o, const char *format, ...)
@@ -23,6 +24,18 @@ static void fail(struct outdir *o, const char *format, ...)
     va_end(args);
 }
 
+// A job may take minutes: what its end would meet is better said before. 0 or -errno.
+static int check_writable(int dir, const struct job *job)
+{
+    for (size_t i = 0; i < job->n_artifacts; i++) {
+        // another one goes into a folder that may be there, and open
+        if (!strchr(job->artifacts[i].path, '/')) {
+            return faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) ? -errno : 0;
+        }
+    }
+    return 0;
+}
+
 int outdir_open(struct outdir *o, const char *path, const struct job *job)
 {
     *o = (struct outdir){.dir = -1, .folder = -1, .file = -1, .job = job};
@@ -33,7 +46,7 @@ int outdir_open(struct outdir *o, const char *path, const struct job *job)
     if (o->dir < 0 && errno == ENOENT && mkdir(path, 0777) == 0) {
         o->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
-    return o->dir < 0 ? -errno : 0;
+    return o->dir < 0 ? -errno : check_writable(o->dir, job);
 }
 
 static void forget(struct outdir *o)

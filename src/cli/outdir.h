@@ -20,7 +20,7 @@ struct outdir {
 };
 
 // path NULL: nothing is written. Makes the folder when only its last part is missing. `job` must
-// outlive it. 0 or -errno.
+// outlive it. 0 or -errno, also when the artifacts could not be written there.
 int outdir_open(struct outdir *o, const char *path, const struct job *job);
 void outdir_done(struct outdir *o); // removes what is not whole
 

@@ -172,6 +172,14 @@ def test_limits_without_groups(isle, account):
     assert harness.until(lambda: not running(account), 10)
 
 
+def test_output_dir_of_somebody_else(isle):
+    """Told before the job runs; an artifact below a folder of the user's in it would be written."""
+    words = ("--output-dir", "/usr", "-l", "bash", "-c", "echo ran; echo x > a; mkdir b; echo x > b/a")
+    r = isle.run("--artifact", "a", *words)
+    assert r.status == 125 and r.out == b"" and b"--output-dir: /usr: Permission denied" in r.err, r
+    assert isle.run("--artifact", "b/a", *words).out == b"ran\n"
+
+
 def test_package_set_for_its_owner_alone(isle, account, tmp_path):
     """isle, who is that owner, could open it, and jobs could not."""
     for place in (tmp_path, *tmp_path.parents[:2]):
