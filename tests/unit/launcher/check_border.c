@@ -1,5 +1,6 @@
 // A service that is taken over: what it may not do to the launcher, its sandboxes, the host. Every
 // attack is tried as the dropped service, and must fail.
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
 #include "checks.h"
@@ -19,7 +20,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 
 static void attack_files(struct client *c, const char *who, pid_t pid)
 {
@@ -187,12 +187,11 @@ void check_border(struct client *c)
     int e = client_prepare(c, &id, &parked);
     check("a parked sandbox to attack", !e, strerror(-e));
     for (int i = 0; i < CLIENT_PATIENCE_MS; i++) { // until pid 1 is the shim
-        const struct timespec ms = {.tv_nsec = 1000000};
         read_proc(c, parked.shim_pid, "comm", text, sizeof text);
         if (!strstr(text, "launcher")) {
             break;
         }
-        nanosleep(&ms, NULL);
+        clock_pause_ns(NS_PER_MS);
     }
     read_proc(c, parked.shim_pid, "status", text, sizeof text);
     check("shim: a slot's uid, no capability, no_new_privs, filter",

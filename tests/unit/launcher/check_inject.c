@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_CALLS = 2000, AHEAD_TRIES = 8 }; // so many have their groups made ahead, in turns
@@ -220,9 +219,8 @@ int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_rec
 
 bool inject_wait(int timeout_ms)
 {
-    const struct timespec ms = {.tv_nsec = (long)NS_PER_MS};
     for (int i = 0; i < timeout_ms && !__atomic_load_n(&page->fired, __ATOMIC_SEQ_CST); i++) {
-        nanosleep(&ms, NULL);
+        clock_pause_ns(NS_PER_MS);
     }
     return page->fired != 0;
 }
@@ -268,18 +266,6 @@ static struct try job_of(const struct variant *v, const uint32_t *sets)
     return t;
 }
 
-// A number; 0 also after a failure: that shows.
-static int add_tmpfs(struct client *c)
-{
-    struct plan_request q = {.op = PLAN_TMPFS, .uid = V0, .size_bytes = 1 << 20, .size_inodes = 64};
-    struct plan_record r;
-    int fd = -1;
-    client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, &r, &fd);
-    fd_close(fd);
-    return e ? 0 : (int)r.id;
-}
-
 // One job with the Nth call failing. False when there was no such call.
 static bool one_call(struct client *c, const struct variant *v, uint64_t steps, uint32_t call,
                      const struct try *t, const struct inject_left *before)
@@ -290,7 +276,8 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
     c->n_early = 0; // ENDs of sandboxes that were not waited for; none has a descriptor
     struct try job = *t, again = *t;
     if (v->tmpfs) { // one for each: it may be attached, and then stays so
-        job.tmpfs_no = again.tmpfs_no = add_tmpfs(c);
+        int number = client_add_tmpfs(c, V0, 1 << 20, NULL);
+        job.tmpfs_no = again.tmpfs_no = number < 0 ? 0 : number; // that shows
     }
     int e = arm(c, v, steps, call, &armed, &left);
     int g = 0;
@@ -343,17 +330,6 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
     return true;
 }
 
-static int add_set(struct client *c, const char *name, uint32_t *ret_number)
-{
-    AUTO_CLOSE int fd = openat(c->seat.cache_root, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct plan_request q = {.op = PLAN_SET_ADD};
-    struct plan_record r;
-    client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
-    *ret_number = r.id;
-    return e ? e : -r.error;
-}
-
 // Returns the number of its calls.
 static uint32_t fail_step(struct client *c, const struct variant *v, uint32_t step,
                           const struct try *t, const struct inject_left *before)
@@ -379,7 +355,10 @@ static void run_variant(struct client *c, const struct variant *v)
     char title[128];
     bool made = true;
     if (v->sets) {
-        made = !add_set(c, "one", &sets[0]) && !add_set(c, "two", &sets[1]);
+        int one = client_add_named_set(c, "one"), two = client_add_named_set(c, "two");
+        made = one >= 0 && two >= 0;
+        sets[0] = (uint32_t)one;
+        sets[1] = (uint32_t)two;
     }
     struct try t = job_of(v, sets), warm = t;
     if (!v->tmpfs) {

@@ -12,13 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
-
-static void pause_ms(long ms)
-{
-    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * (long)NS_PER_MS};
-    nanosleep(&t, NULL);
-}
 
 static int ask(struct client *c, struct plan_request q, const int *fds, int n)
 {
@@ -101,7 +94,7 @@ static void check_signal_batches(struct client *c)
     uint32_t tag = client_start(c, 0, &t), call = 1;
     int e = client_wait(c, PLAN_EXECUTED, tag, CLIENT_PATIENCE_MS, &x, NULL);
     for (int i = 0; i < CLIENT_PATIENCE_MS / 10 && !strstr(output, "ready"); i++) {
-        pause_ms(10);
+        clock_pause_ns(10 * NS_PER_MS);
         slurp(out);
     }
     for (bool hit = true; hit && !e && call < 500; call++) {
@@ -130,7 +123,7 @@ void check_inject_ahead(struct client *c)
         struct try t = try_of(job);
         e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
         bad += !clean_exit(&r, e, 7);
-        pause_ms(i % 2 ? 15 : 0);
+        clock_pause_ns(i % 2 ? 15 * NS_PER_MS : 0);
     }
     if (bad) {
         check("jobs run on, whatever the maker does", false, say(&r, e));
@@ -152,7 +145,7 @@ static void check_stuck(struct client *c)
     int told = 0; // until it has ended
     for (int i = 0; i < CLIENT_PATIENCE_MS / 10 && told != -ESRCH; i++) {
         told = client_signal(c, x.id, SIGURG);
-        pause_ms(10);
+        clock_pause_ns(10 * NS_PER_MS);
     }
     check("SIGNAL to what has ended, and is not removed", told == -ESRCH, strerror(-told));
     struct plan_request q = {.op = PLAN_KILL, .id = x.id};

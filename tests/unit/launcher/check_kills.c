@@ -113,12 +113,6 @@ static bool mounts_left(const char *data)
     return strstr(text, data) != NULL;
 }
 
-static void pause_ms(unsigned ms)
-{
-    const struct timespec t = {.tv_nsec = (long)ms * 1000000};
-    nanosleep(&t, NULL);
-}
-
 bool kill_and_look(struct front *f, int round, const char *data)
 {
     static const char *const names[] = {"launcher", "service", "both"};
@@ -132,7 +126,7 @@ bool kill_and_look(struct front *f, int round, const char *data)
         return false;
     }
     delay %= MAX_DELAY_MS;
-    pause_ms(delay);
+    clock_pause_ns(delay * NS_PER_MS);
     if (who != 1) {
         kill(launcher, SIGKILL);
     }
@@ -143,7 +137,7 @@ bool kill_and_look(struct front *f, int round, const char *data)
     uint64_t until = clock_now_ns() + GONE_MS * NS_PER_MS;
     int left = living(f->instance, moment);
     while (left > 0 && clock_now_ns() < until) {
-        pause_ms(2);
+        clock_pause_ns(2 * NS_PER_MS);
         left = living(f->instance, moment);
     }
     snprintf(folder, sizeof folder, "%s/%u/once", data, f->instance); // it stays, empty

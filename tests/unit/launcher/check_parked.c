@@ -10,15 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static int make_tmpfs(struct client *c, uint32_t uid, uint64_t bytes, int *ret_fd)
-{
-    struct plan_request q = {.op = PLAN_TMPFS, .uid = uid, .size_bytes = bytes, .size_inodes = 64};
-    struct plan_record r;
-    client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, &r, ret_fd);
-    return e ? e : r.error ? -r.error : (int)r.id;
-}
-
 static void drop_tmpfs(struct client *c, int number)
 {
     struct plan_request q = {.op = PLAN_TMPFS_DROP, .workspace_no = (uint32_t)number};
@@ -51,7 +42,7 @@ static void late_workspaces(struct client *c)
         if (names[i]) {
             fd[i] = client_make_workspace(c, names[i], t.uid, i == 1);
         } else {
-            t.tmpfs_no = number = make_tmpfs(c, t.uid, 4 << 20, &fd[i]);
+            t.tmpfs_no = number = client_add_tmpfs(c, t.uid, 4 << 20, &fd[i]);
         }
         t.fd[PLAN_FD_STDOUT] = t.fd[PLAN_FD_STDERR] = out[i] = memory_file();
         tag[i] = client_start(c, id[3 - i], &t);
@@ -167,7 +158,7 @@ void check_parked(struct client *c)
 static void on_tmpfs(struct client *c)
 {
     struct plan_record r;
-    int fd = -1, number = make_tmpfs(c, V0 + 300, 8 << 20, &fd);
+    int fd = -1, number = client_add_tmpfs(c, V0 + 300, 8 << 20, &fd);
     check("a tmpfs workspace", number >= 0 && fd >= 0, strerror(-number));
     AUTO_CLOSE int in = openat(fd, "in.txt", O_CREAT | O_WRONLY | O_EXCL | O_CLOEXEC, 0644);
     int e = fd_write_all(in, "hello", 5);
@@ -229,29 +220,16 @@ static void sessions(struct client *c)
     check("the service removes what it left", !e, strerror(-e));
 }
 
-static int add_set(struct client *c, int fd)
-{
-    struct plan_request q = {.op = PLAN_SET_ADD};
-    struct plan_record r;
-    client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
-    return e ? e : r.error ? -r.error : (int)r.id;
-}
-
-static int add_named(struct client *c, const char *name)
-{
-    AUTO_CLOSE int fd = openat(c->seat.cache_root, name, O_RDONLY | O_CLOEXEC);
-    return fd < 0 ? -errno : add_set(c, fd);
-}
-
 static void refused_sets(struct client *c)
 {
     AUTO_CLOSE int own = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    check("the cache itself is no package set", add_set(c, c->seat.cache_root) == -EPERM, "");
-    check("a workspace is none", add_set(c, c->seat.workspace_root) == -EPERM, "");
-    check("a folder of the service is none", add_set(c, own) == -EPERM, "");
-    check("a file is none", add_named(c, "file") == -EPERM, "");
-    check("a folder that others can write to is none", add_named(c, "open") == -EPERM, "");
+    check("the cache itself is no package set", client_add_set(c, c->seat.cache_root) == -EPERM,
+          "");
+    check("a workspace is none", client_add_set(c, c->seat.workspace_root) == -EPERM, "");
+    check("a folder of the service is none", client_add_set(c, own) == -EPERM, "");
+    check("a file is none", client_add_named_set(c, "file") == -EPERM, "");
+    check("a folder that others can write to is none", client_add_named_set(c, "open") == -EPERM,
+          "");
 }
 
 static void package_sets(struct client *c)
@@ -261,7 +239,7 @@ static void package_sets(struct client *c)
                                ": > /packages/0/x; : > /packages/name/x",
                                NULL};
     struct plan_record r;
-    int one = add_named(c, "one"), two = add_named(c, "two");
+    int one = client_add_named_set(c, "one"), two = client_add_named_set(c, "two");
     check("package sets are registered", one >= 0 && two >= 0, strerror(-one));
     struct try t = try_of(use);
     t.n_sets = 2;

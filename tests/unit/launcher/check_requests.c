@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 static int ask(struct client *c, uint32_t op, uint32_t id)
 {
@@ -159,32 +158,13 @@ static void full_house(struct client *c)
     check("and there is a place again", clean_exit(&r, e, 0), say(&r, e));
 }
 
-static int add_tmpfs(struct client *c, struct plan_record *ret)
-{
-    struct plan_request q = {.op = PLAN_TMPFS, .uid = V0, .size_bytes = 4096, .size_inodes = 16};
-    int fd = -1;
-    client_request(c, &q, NULL, 0);
-    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, ret, &fd);
-    fd_close(fd);
-    return e ? e : -ret->error;
-}
-
-static int add_set(struct client *c, int fd)
-{
-    struct plan_request q = {.op = PLAN_SET_ADD};
-    struct plan_record r;
-    client_request(c, &q, &fd, 1);
-    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
-    return e ? e : -r.error;
-}
-
 static void full_stock(struct client *c)
 {
     struct plan_record r;
     int e = 0, n = 0;
-    while (!e && n <= PLAN_MAX_TMPFS) {
-        e = add_tmpfs(c, &r);
-        n += !e;
+    while (e >= 0 && n <= PLAN_MAX_TMPFS) {
+        e = client_add_tmpfs(c, V0, 4096, NULL);
+        n += e >= 0;
     }
     check("256 tmpfs workspaces at most", n == PLAN_MAX_TMPFS && e == -EAGAIN, strerror(-e));
     for (uint32_t i = 0; i < PLAN_MAX_TMPFS; i++) {
@@ -193,20 +173,21 @@ static void full_stock(struct client *c)
     }
     check("all are dropped", n == 0, "");
     if (c->seat.cache_root < 0) {
-        check("no cache, no package sets", add_set(c, c->seat.workspace_root) == -ENOENT, "");
+        check("no cache, no package sets", client_add_set(c, c->seat.workspace_root) == -ENOENT,
+              "");
         return;
     }
     AUTO_CLOSE int one = openat(c->seat.cache_root, "one", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    for (e = 0, n = 0; !e && n <= PLAN_MAX_SETS; n += !e) {
-        e = add_set(c, one);
+    for (e = 0, n = 0; e >= 0 && n <= PLAN_MAX_SETS; n += e >= 0) {
+        e = client_add_set(c, one);
     }
     check("256 package sets at most", n <= PLAN_MAX_SETS && e == -EAGAIN, strerror(-e));
     for (uint32_t i = 0; i < PLAN_MAX_SETS; i++) {
         struct plan_request q = {.op = PLAN_SET_DROP, .sets = {i}};
         client_ask(c, &q, &r);
     }
-    e = add_set(c, one);
-    check("and there is room again", !e, strerror(-e));
+    e = client_add_set(c, one);
+    check("and there is room again", e >= 0, strerror(-e));
 }
 
 // How the program of a job is found.
@@ -332,12 +313,11 @@ void check_network(struct client *c)
     struct plan_record r;
     int bad = 0, e = 0;
     for (int i = 0; i < 6; i++) {
-        const struct timespec pause = {.tv_nsec = 30 * (long)NS_PER_MS};
         c->change = host_network;
         e = run_sh(c, "exit 7", &r);
         c->change = NULL;
         bad += !clean_exit(&r, e, 7) || !(r.downgrades & PLAN_HOST_NETWORK);
-        nanosleep(&pause, NULL);
+        clock_pause_ns(30 * NS_PER_MS);
     }
     check("jobs with the host's network", !bad, say(&r, e));
     e = run_sh(c, "exit 7", &r);

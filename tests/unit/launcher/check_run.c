@@ -10,13 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
-
-static void pause_ms(long ms)
-{
-    const struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-    nanosleep(&t, NULL);
-}
 
 // Until the job has written `text` so often: the machine may be busy.
 static bool wait_for(int out, const char *text, int count)
@@ -30,7 +23,7 @@ static bool wait_for(int out, const char *text, int count)
         if (seen >= count) {
             return true;
         }
-        pause_ms(10);
+        clock_pause_ns(10 * NS_PER_MS);
     }
     return false;
 }

@@ -167,6 +167,34 @@ int client_run(struct client *c, uint32_t id, const struct try *t, int timeout_m
     return e;
 }
 
+int client_add_set(struct client *c, int fd)
+{
+    struct plan_request q = {.op = PLAN_SET_ADD};
+    struct plan_record r;
+    client_request(c, &q, &fd, 1);
+    int e = client_wait(c, PLAN_SET_ADD, q.tag, CLIENT_PATIENCE_MS, &r, NULL);
+    return e ? e : r.error ? -r.error : (int)r.id;
+}
+
+int client_add_named_set(struct client *c, const char *name)
+{
+    AUTO_CLOSE int fd = openat(c->seat.cache_root, name, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : client_add_set(c, fd);
+}
+
+int client_add_tmpfs(struct client *c, uint32_t uid, uint64_t bytes, int *ret_fd)
+{
+    struct plan_request q = {.op = PLAN_TMPFS, .uid = uid, .size_bytes = bytes, .size_inodes = 64};
+    struct plan_record r;
+    AUTO_CLOSE int fd = -1;
+    client_request(c, &q, NULL, 0);
+    int e = client_wait(c, PLAN_TMPFS, q.tag, CLIENT_PATIENCE_MS, &r, &fd);
+    if (ret_fd) {
+        *ret_fd = fd_take(&fd);
+    }
+    return e ? e : r.error ? -r.error : (int)r.id;
+}
+
 int client_signal(struct client *c, uint32_t id, int sig)
 {
     struct plan_request q = {.op = PLAN_SIGNAL, .id = id, .signal = (uint32_t)sig};

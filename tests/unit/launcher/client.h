@@ -51,6 +51,11 @@ uint32_t client_start(struct client *c, uint32_t id, const struct try *t);
 // for that): else KILL. Nothing of it is left behind.
 int client_run(struct client *c, uint32_t id, const struct try *t, int timeout_ms,
                struct plan_record *ret);
+// A number or -errno. Sets: a folder, or one of the cache by its name.
+int client_add_set(struct client *c, int fd);
+int client_add_named_set(struct client *c, const char *name);
+// Of 64 inodes. ret_fd may be NULL.
+int client_add_tmpfs(struct client *c, uint32_t uid, uint64_t bytes, int *ret_fd);
 int client_signal(struct client *c, uint32_t id, int sig);
 
 // NAME with `w` (and `t`) of that uid. A descriptor of NAME or -errno.
