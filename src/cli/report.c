@@ -169,20 +169,40 @@ static void print_summary(const struct report *r, const struct view *v)
     fputs(separator[0] == ',' ? ")" : "", r->err);
 }
 
-// What this host could not give: at a terminal somebody can mend it.
+static const struct downgrade *downgrade_named(const char *name)
+{
+    for (size_t k = 0; name && k < n_downgrades; k++) {
+        if (strcmp(name, downgrades[k].name) == 0) {
+            return &downgrades[k];
+        }
+    }
+    return NULL;
+}
+
+// What this host could not give: at a terminal somebody can mend it. One line after every job, so
+// the whole story of several is left to the verb that tells it.
 static void print_downgrades(const struct report *r, const struct view *v)
 {
     yyjson_val *list = part(v, "isolation", "downgrades"), *item;
     size_t i, count;
+    const char *before = "isle: degraded: ";
+    const struct downgrade *d = yyjson_arr_size(list) == 1
+                                    ? downgrade_named(yyjson_get_str(yyjson_arr_get(list, 0)))
+                                    : NULL;
+    if (d) {
+        fprintf(r->err, "%s%s: %s (to mend it: %s)\n", before, d->name, d->lost, d->fix);
+        return;
+    }
     yyjson_arr_foreach(list, i, count, item)
     {
-        const char *name = yyjson_get_str(item);
-        for (size_t k = 0; name && k < n_downgrades; k++) {
-            if (strcmp(name, downgrades[k].name) == 0) {
-                fprintf(r->err, "isle: degraded: %s: %s (to mend it: %s)\n", name,
-                        downgrades[k].lost, downgrades[k].fix);
-            }
+        d = downgrade_named(yyjson_get_str(item));
+        if (d) {
+            fprintf(r->err, "%s%s", before, d->name);
+            before = ", ";
         }
+    }
+    if (before[0] == ',') {
+        fputs(" (isle doctor says what each costs and how to mend it)\n", r->err);
     }
 }
 

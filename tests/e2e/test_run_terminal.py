@@ -89,6 +89,10 @@ def test_summary_says_what_isolation_lacks(isle):
     isle = dataclasses.replace(isle, env=isle.env | {"ISLE_TEST_REFUSE_RUNGS": "6"})
     line = summary_of(isle).split("\r\n")[1]
     assert line.startswith("isle: degraded: no_user_namespace: jobs stay in ") and "to mend it: " in line
+    isle = dataclasses.replace(isle, env=isle.env | {"ISLE_TEST_REFUSE_RUNGS": "22"})
+    lines = summary_of(isle).split("\r\n")
+    assert lines[1].startswith("isle: degraded: no_user_namespace, no_loopback (isle doctor says what each costs")
+    assert lines[2:] == [""]
 
 
 def summary_of(isle) -> str:
