@@ -230,6 +230,8 @@ static void refused_sets(struct client *c)
     check("a file is none", client_add_named_set(c, "file") == -EPERM, "");
     check("a folder that others can write to is none", client_add_named_set(c, "open") == -EPERM,
           "");
+    AUTO_CLOSE int closed = openat(c->seat.cache_root, "closed", O_PATH | O_CLOEXEC);
+    check("a folder that others cannot read is none", client_add_set(c, closed) == -EACCES, "");
 }
 
 static void package_sets(struct client *c)

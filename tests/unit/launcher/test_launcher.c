@@ -200,7 +200,11 @@ static void make_cache(const char *path)
         const char *name;
         mode_t mode;
         uid_t owner;
-    } sets[] = {{"one", 0755, 0}, {"two", 0555, 0}, {"open", 0775, 0}, {"foreign", 0755, 12345}};
+    } sets[] = {{"one", 0755, 0},
+                {"two", 0555, 0},
+                {"open", 0775, 0},
+                {"foreign", 0755, 12345},
+                {"closed", 0750, 0}};
     if (mkdir(path, 0755)) {
         return; // it is there
     }
