@@ -154,7 +154,7 @@ static int stat_above(const char *path, char at[4096], struct statvfs *ret)
 static void see_disk(struct doctor *d)
 {
     const char *path = d->conf->text[SETTING_WORKSPACE_ROOT];
-    struct statvfs s;
+    struct statvfs s = {0};
     char at[4096];
     struct doctor_row *r = doctor_add(d, "room", "data folder");
     bool missing = access(path, F_OK) != 0;
