@@ -2,30 +2,13 @@
 
 #include "base/fd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-
-// Folders down to this depth are walked with one descriptor each. What lies deeper is moved up to
-// the top and found there later, so a chain of 100000 folders costs 6250 renames, and an ordinary
-// tree none.
-enum { MAX_DEPTH = 16 };
-
-struct walk {
-    DIR *dir[MAX_DEPTH];                // [0]: the folder to empty
-    char name[MAX_DEPTH][NAME_MAX + 1]; // of dir[i] in dir[i - 1]
-    bool progress[MAX_DEPTH];           // something went since the last rewind of dir[i]
-    int depth;
-    unsigned serial; // of the names given to what was moved up
-    int error;       // of the current pass over the top folder
-};
 
 static int open_folder(int dir, const char *name)
 {
@@ -35,7 +18,7 @@ static int open_folder(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-static int walk_push(struct walk *w, int fd, const char *name)
+static int walk_push(struct tree_removal *w, int fd, const char *name)
 {
     DIR *d = fdopendir(fd);
     if (!d) {
@@ -51,7 +34,7 @@ static int walk_push(struct walk *w, int fd, const char *name)
 }
 
 // The folder `name` of the deepest level goes to the top under a fresh name.
-static int move_up(struct walk *w, int dir, const char *name)
+static int move_up(struct tree_removal *w, int dir, const char *name)
 {
     char fresh[32];
     int e;
@@ -66,7 +49,7 @@ static int move_up(struct walk *w, int dir, const char *name)
 }
 
 // One entry of the deepest open folder: removed (1), entered (0), or -errno.
-static int walk_entry(struct walk *w, const struct dirent *entry)
+static int walk_entry(struct tree_removal *w, const struct dirent *entry)
 {
     int dir = dirfd(w->dir[w->depth - 1]);
     const char *name = entry->d_name;
@@ -84,7 +67,7 @@ static int walk_entry(struct walk *w, const struct dirent *entry)
     if (errno != ENOTEMPTY && errno != EEXIST) {
         return -errno;
     }
-    if (w->depth == MAX_DEPTH) {
+    if (w->depth == TREE_MAX_DEPTH) {
         int e = move_up(w, dir, name);
         return e ? e : 1;
     }
@@ -94,7 +77,7 @@ static int walk_entry(struct walk *w, const struct dirent *entry)
 
 // The deepest folder was read to its end: once more if that helped (removal while reading may make
 // a file system skip entries), else leave it and remove it.
-static void walk_leave(struct walk *w)
+static void walk_leave(struct tree_removal *w)
 {
     int last = w->depth - 1;
     if (w->progress[last]) {
@@ -117,9 +100,9 @@ static void walk_leave(struct walk *w)
     }
 }
 
-static void walk_run(struct walk *w)
+int tree_step(struct tree_removal *w, unsigned max_entries)
 {
-    while (w->depth > 0) {
+    for (unsigned seen = 0; w->depth > 0 && seen < max_entries; seen++) {
         int last = w->depth - 1;
         errno = 0;
         struct dirent *entry = readdir(w->dir[last]);
@@ -140,20 +123,35 @@ static void walk_run(struct walk *w)
             w->error = done;
         }
     }
+    return w->depth == 0;
 }
 
-int tree_empty(int dir)
+int tree_begin(struct tree_removal *w, int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) {
         return -errno;
     }
-    struct walk w = {.depth = 0};
-    int e = walk_push(&w, fd, "");
+    memset(w, 0, sizeof *w);
+    return walk_push(w, fd, "");
+}
+
+void tree_end(struct tree_removal *w)
+{
+    while (w->depth > 0) {
+        closedir(w->dir[--w->depth]);
+    }
+}
+
+int tree_empty(int dir)
+{
+    struct tree_removal w;
+    int e = tree_begin(&w, dir);
     if (e) {
         return e;
     }
-    walk_run(&w);
+    while (!tree_step(&w, UINT_MAX)) {
+    }
     return w.error;
 }
 

@@ -124,6 +124,31 @@ static void test_odd_names_and_kinds(void **state)
     assert_int_equal(tree_empty(top), 0);
 }
 
+static void test_in_pieces(void **state)
+{
+    (void)state;
+    struct tree_removal r = {0};
+    tree_end(&r);
+    char name[32];
+    for (int i = 0; i < 500; i++) {
+        snprintf(name, sizeof name, "file %d", i);
+        put(top, name);
+    }
+    make_chain(100);
+    assert_int_equal(tree_begin(&r, top), 0);
+    int steps = 1;
+    while (!tree_step(&r, 10)) {
+        steps++;
+    }
+    assert_int_equal(r.error, 0);
+    assert_in_range(steps, 60, 1000); // 600 entries, each read at most twice, and the rewinds
+    make_chain(100);
+    assert_int_equal(tree_begin(&r, top), 0);
+    assert_int_equal(tree_step(&r, 30), 0);
+    tree_end(&r); // given up in the middle: another removal takes over
+    assert_int_equal(tree_empty(top), 0);
+}
+
 static void test_modes(void **state)
 {
     (void)state;
@@ -208,6 +233,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_of_our_own_are_taken, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wide_and_bushy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_odd_names_and_kinds, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_in_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_modes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_follows_no_link, setup, teardown),
         cmocka_unit_test_setup_teardown(test_enters_no_mount, setup, teardown),
