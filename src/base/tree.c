@@ -132,7 +132,7 @@ int tree_begin(struct tree_removal *w, int dir)
     if (fd < 0) {
         return -errno;
     }
-    memset(w, 0, sizeof *w);
+    *w = (struct tree_removal){.depth = 0};
     return walk_push(w, fd, "");
 }
 
@@ -145,7 +145,7 @@ void tree_end(struct tree_removal *w)
 
 int tree_empty(int dir)
 {
-    struct tree_removal w;
+    struct tree_removal w = {.depth = 0};
     int e = tree_begin(&w, dir);
     if (e) {
         return e;
