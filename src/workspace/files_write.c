@@ -1,0 +1,177 @@
+#include "workspace/files.h"
+
+#include "base/fd.h"
+#include "workspace/disk.h"
+#include "workspace/files_inner.h"
+#include "workspace/path.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+enum { HASH_PIECE_BYTES = 512 * 1024 }; // of the old content in one call: about 2 ms
+
+static int room(int fd, size_t len)
+{
+    struct statfs s;
+    if (fstatfs(fd, &s)) {
+        return -errno;
+    }
+    uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
+    return s.f_bfree * block < disk_floor(s.f_blocks * block) + len ? FILES_FULL : 0;
+}
+
+// Whether the entry that is there, or none, is what the caller wants to write over.
+static int allowed(const struct files_write *w, const struct stat *there)
+{
+    if (!there->st_mode) {
+        return w->condition == FILES_MATCH ? FILES_MISSING : 0;
+    }
+    int e = files_check(there, w->files.uid);
+    return !e && w->condition == FILES_NEW ? FILES_EXISTS : e;
+}
+
+static int make_temp(struct files_write *w, uint32_t mode)
+{
+    int e = files_random_name(w->temp, ".part");
+    if (e) {
+        return e;
+    }
+    // the service's own and closed to the session's programs until it is whole
+    w->fd = path_open(w->parent, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (w->fd < 0) {
+        w->temp[0] = '\0';
+        return files_refuse(w->fd);
+    }
+    e = fstat(w->fd, &w->self) ? -errno : room(w->fd, 0);
+    w->self.st_mode = mode; // what it will be given
+    return e;
+}
+
+int files_write_begin(struct files_write *w, const struct files *f, const char *path,
+                      const struct files_write_options *o)
+{
+    struct stat there = {0};
+    const char *name = NULL;
+    *w = (struct files_write){.files = *f,
+                              .parent = -1,
+                              .fd = -1,
+                              .condition = o->condition,
+                              .max_bytes = o->max_bytes,
+                              .old = {.fd = -1}};
+    if (o->condition == FILES_MATCH) {
+        snprintf(w->if_match, sizeof w->if_match, "%s", o->if_match);
+    }
+    int e = files_look(f, path, o->make_folders, &w->parent, &there, &name);
+    if (!e) {
+        memcpy(w->name, name, strlen(name) + 1); // files_look() has measured it
+        e = allowed(w, &there);
+    }
+    if (!e) {
+        w->replaced = there.st_mode;
+        uint32_t kept = w->replaced ? there.st_mode & 0777 : 0644;
+        e = make_temp(w, o->mode ? o->mode & 0777 : kept);
+    }
+    if (e) {
+        files_write_drop(w);
+        return e;
+    }
+    sha256_init(&w->sha);
+    return 0;
+}
+
+int files_write_add(struct files_write *w, const void *data, size_t len)
+{
+    if (len > w->max_bytes - w->bytes) {
+        return FILES_TOO_BIG;
+    }
+    int e = room(w->fd, len);
+    if (!e) {
+        e = files_refuse(fd_write_all(w->fd, data, len));
+    }
+    if (!e) {
+        sha256_add(&w->sha, data, len);
+        w->bytes += len;
+    }
+    return e;
+}
+
+static int settle(struct files_write *w)
+{
+    uint8_t digest[SHA256_BYTES];
+    if (fchown(w->fd, w->files.uid, w->files.uid) || fchmod(w->fd, w->self.st_mode) ||
+        fsync(w->fd)) {
+        return files_refuse(-errno);
+    }
+    sha256_end(&w->sha, digest);
+    sha256_hex(digest, w->sha256);
+    w->synced = true;
+    if (w->condition != FILES_MATCH) {
+        return 0;
+    }
+    struct files inner = {w->parent, w->files.uid};
+    int e = files_open(&inner, w->name, UINT64_MAX, &w->old);
+    if (!e) {
+        files_hash_begin(&w->old_hash, &w->old);
+    }
+    return e;
+}
+
+// The content that is there is the one that the caller has seen.
+static int match(struct files_write *w)
+{
+    char hex[SHA256_HEX];
+    struct stat now;
+    int e = files_hash_step(&w->old_hash, HASH_PIECE_BYTES, hex);
+    if (e <= 0) {
+        return e ? files_refuse(e) : FILES_AGAIN;
+    }
+    if (strcmp(hex, w->if_match) != 0) {
+        return FILES_MISMATCH;
+    }
+    if (fstatat(w->parent, w->name, &now, AT_SYMLINK_NOFOLLOW)) {
+        return files_refuse(-errno);
+    }
+    return files_same(&now, &w->old.looked) ? 0 : FILES_CHANGED;
+}
+
+int files_write_commit(struct files_write *w)
+{
+    int e = w->synced ? 0 : settle(w);
+    if (!e && w->condition == FILES_MATCH) {
+        e = match(w);
+    }
+    if (e) {
+        return e;
+    }
+    if (renameat2(w->parent, w->temp, w->parent, w->name,
+                  w->condition == FILES_NEW ? RENAME_NOREPLACE : 0)) {
+        return files_refuse(-errno);
+    }
+    w->temp[0] = '\0';
+    // The folder is the session's: what had the temporary name may have been another entry by then.
+    struct stat now;
+    if (fstatat(w->parent, w->name, &now, AT_SYMLINK_NOFOLLOW) || now.st_dev != w->self.st_dev ||
+        now.st_ino != w->self.st_ino) {
+        return FILES_CHANGED;
+    }
+    AUTO_CLOSE int folder = path_open(w->parent, ".", O_RDONLY | O_DIRECTORY, 0);
+    if (folder < 0) {
+        return files_refuse(folder);
+    }
+    return fsync(folder) ? -errno : 0;
+}
+
+void files_write_drop(struct files_write *w)
+{
+    if (w->temp[0]) {
+        unlinkat(w->parent, w->temp, 0);
+        w->temp[0] = '\0';
+    }
+    if (w->parent || w->fd) { // not zeroed
+        w->fd = fd_close(w->fd);
+        w->parent = fd_close(w->parent);
+        w->old.fd = fd_close(w->old.fd);
+    }
+}
