@@ -303,6 +303,8 @@ def part_attack(part: Part) -> Count:
 def part_variant(part: Part) -> Count:
     """Tests whose verdict depends on the launcher or the user, again as tests/e2e/variants.py says."""
     env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_VARIANT": part.name}
+    if part.name in BESIDE:
+        env["ISLE_TEST_SHARED_HOST"] = "1"
     return part.pytest("tests/e2e", "tests/attack", env=env)
 
 
@@ -326,6 +328,10 @@ class Kind:
     stage: int = 0
     present: Callable[[], bool] = lambda: True
 
+
+# Variants that run beside a part which starts processes and installs files: what is looked for on the whole host would
+# be that part's.
+BESIDE = ("native-user", "bwrap-root")
 
 KINDS = (
     Kind("unit", part_unit, "unit tests", fast=True),
