@@ -310,10 +310,29 @@ bool http_parser_field(const struct http_parser *p, size_t i, const char **ret_n
     return true;
 }
 
-int http_parser_field_value(const struct http_parser *p, const char *name, const char **ret_value)
+bool http_parser_pair(const struct http_parser *p, size_t i, const char **ret_name,
+                      const char **ret_value)
+{
+    if (i >= p->n_pairs) {
+        return false;
+    }
+    const char *at = p->decoded.data + strlen(p->decoded.data) + 1;
+    for (size_t k = 0; k < 2 * i; k++) {
+        at += strlen(at) + 1;
+    }
+    *ret_name = at;
+    *ret_value = at + strlen(at) + 1;
+    return true;
+}
+
+// The value of the one entry that is called so: 1; 0 without one; -EEXIST with several.
+static int only_value(const struct http_parser *p,
+                      bool (*entry)(const struct http_parser *p, size_t i, const char **ret_name,
+                                    const char **ret_value),
+                      const char *name, const char **ret_value)
 {
     const char *own, *value, *found = NULL;
-    for (size_t i = 0; http_parser_field(p, i, &own, &value); i++) {
+    for (size_t i = 0; entry(p, i, &own, &value); i++) {
         if (strcmp(own, name) == 0) {
             if (found) {
                 return -EEXIST;
@@ -328,17 +347,12 @@ int http_parser_field_value(const struct http_parser *p, const char *name, const
     return 1;
 }
 
-bool http_parser_pair(const struct http_parser *p, size_t i, const char **ret_name,
-                      const char **ret_value)
+int http_parser_field_value(const struct http_parser *p, const char *name, const char **ret_value)
 {
-    if (i >= p->n_pairs) {
-        return false;
-    }
-    const char *at = p->decoded.data + strlen(p->decoded.data) + 1;
-    for (size_t k = 0; k < 2 * i; k++) {
-        at += strlen(at) + 1;
-    }
-    *ret_name = at;
-    *ret_value = at + strlen(at) + 1;
-    return true;
+    return only_value(p, http_parser_field, name, ret_value);
+}
+
+int http_parser_pair_value(const struct http_parser *p, const char *name, const char **ret_value)
+{
+    return only_value(p, http_parser_pair, name, ret_value);
 }

@@ -64,6 +64,7 @@ bool http_parser_field(const struct http_parser *p, size_t i, const char **ret_n
 int http_parser_field_value(const struct http_parser *p, const char *name, const char **ret_value);
 bool http_parser_pair(const struct http_parser *p, size_t i, const char **ret_name,
                       const char **ret_value);
+int http_parser_pair_value(const struct http_parser *p, const char *name, const char **ret_value);
 
 // Looks at a head whose syntax is right: framing, Host, target, Expect. 0, or the status of a
 // refusal and *ret_why. (head.c)

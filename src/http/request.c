@@ -23,20 +23,7 @@ bool http_query(const struct http_request *r, size_t i, const char **ret_name,
 
 int http_query_value(const struct http_request *r, const char *name, const char **ret_value)
 {
-    const char *own, *value, *found = NULL;
-    for (size_t i = 0; http_query(r, i, &own, &value); i++) {
-        if (strcmp(own, name) == 0) {
-            if (found) {
-                return -EEXIST;
-            }
-            found = value;
-        }
-    }
-    if (!found) {
-        return 0;
-    }
-    *ret_value = found;
-    return 1;
+    return http_parser_pair_value(&r->parser, name, ret_value);
 }
 
 bool http_field(const struct http_request *r, size_t i, const char **ret_name,
