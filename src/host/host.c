@@ -23,9 +23,11 @@ int64_t host_number(int root, const char *path)
 
 bool host_lists(const char *list, const char *word)
 {
+    static const char separators[] = ", \n"; // and the NUL at its end
     size_t len = strlen(word);
     for (const char *p = list; len && (p = strstr(p, word)); p += len) {
-        if ((p == list || p[-1] == ',') && (p[len] == ',' || p[len] == '\0')) {
+        if ((p == list || memchr(separators, p[-1], sizeof separators)) &&
+            memchr(separators, p[len], sizeof separators)) {
             return true;
         }
     }
@@ -228,49 +230,72 @@ static void see_cgroup(int root, struct host *h, const char *point, const char *
     h->cgroups_writable |= writable;
 }
 
-// A line of proc_pid_mountinfo(5).
-static void see_mount(int root, struct host *h, char *line, bool *has_root, struct cgroup_mounts *m)
+static bool parse_mount(char *line, struct host_mount *ret)
 {
-    char point[1024], options[256], type[32], super[512] = "";
     char *tail = strstr(line, " - ");
     if (!tail) {
-        return;
+        return false;
     }
     *tail = '\0';
-    if (sscanf(line, "%*s %*s %*s %*s %1023s %255s", point, options) != 2 ||
-        sscanf(tail + 3, "%31s %*s %511s", type, super) < 1) {
-        return;
+    ret->super[0] = '\0'; // some have none
+    return sscanf(line, "%*s %*s %*s %1023s %1023s %255s", ret->from, ret->point, ret->options) ==
+               3 &&
+           sscanf(tail + 3, "%31s %*s %511s", ret->type, ret->super) >= 1;
+}
+
+void host_each_mount(int root, const char *type,
+                     void (*what)(void *ctx, const struct host_mount *m), void *ctx)
+{
+    FILE *f = open_text(root, "proc/self/mountinfo");
+    AUTO_FREE char *line = NULL;
+    size_t size = 0;
+    struct host_mount m;
+    char wanted[40];
+    snprintf(wanted, sizeof wanted, " - %s", type);
+    while (f && getline(&line, &size, f) >= 0) {
+        if (strstr(line, wanted) && parse_mount(line, &m)) {
+            what(ctx, &m);
+        }
     }
-    bool read_only = host_lists(options, "ro");
-    *has_root |= strcmp(point, "/") == 0;
-    if (strcmp(point, "/proc") == 0) {
+    if (f) {
+        fclose(f);
+    }
+}
+
+struct mounts_view {
+    int root;
+    struct host *h;
+    bool has_root, any;
+    struct cgroup_mounts cgroups;
+};
+
+static void see_mount(void *ctx, const struct host_mount *m)
+{
+    struct mounts_view *v = ctx;
+    struct host *h = v->h;
+    bool read_only = host_lists(m->options, "ro");
+    v->any = true;
+    v->has_root |= strcmp(m->point, "/") == 0;
+    if (strcmp(m->point, "/proc") == 0) {
         h->proc_sys_read_only |= read_only;
-    } else if (strncmp(point, "/proc/", 6) == 0) {
+    } else if (strncmp(m->point, "/proc/", 6) == 0) {
         // binfmt_misc is a file system that belongs there, as does nfsd's
-        h->proc_masked |= strncmp(point, "/proc/sys/fs/binfmt_misc", 24) != 0 &&
-                          strncmp(point, "/proc/fs/", 9) != 0;
-        h->proc_sys_read_only |= strcmp(point, "/proc/sys") == 0 && read_only;
+        h->proc_masked |= strncmp(m->point, "/proc/sys/fs/binfmt_misc", 24) != 0 &&
+                          strncmp(m->point, "/proc/fs/", 9) != 0;
+        h->proc_sys_read_only |= strcmp(m->point, "/proc/sys") == 0 && read_only;
     }
-    if (strcmp(type, "cgroup") == 0 || strcmp(type, "cgroup2") == 0) {
-        see_cgroup(root, h, point, type, super, !read_only && !host_lists(super, "ro"), m);
+    if (strcmp(m->type, "cgroup") == 0 || strcmp(m->type, "cgroup2") == 0) {
+        see_cgroup(v->root, h, m->point, m->type, m->super,
+                   !read_only && !host_lists(m->super, "ro"), &v->cgroups);
     }
 }
 
 static void read_mounts(int root, struct host *h)
 {
-    FILE *f = open_text(root, "proc/self/mountinfo");
-    AUTO_FREE char *line = NULL;
-    size_t size = 0;
-    bool has_root = false, any = false;
-    struct cgroup_mounts m = {};
-    while (f && getline(&line, &size, f) >= 0) {
-        any = true;
-        see_mount(root, h, line, &has_root, &m);
-    }
-    if (f) {
-        fclose(f);
-    }
-    h->chrooted = any && !has_root; // the root of a chroot is a plain folder of some mount
+    struct mounts_view v = {.root = root, .h = h};
+    host_each_mount(root, "", see_mount, &v);
+    const struct cgroup_mounts m = v.cgroups;
+    h->chrooted = v.any && !v.has_root; // the root of a chroot is a plain folder of some mount
     h->cgroups = m.v1 && m.v2 ? HOST_CGROUPS_HYBRID
                  : m.v2       ? HOST_CGROUPS_V2
                  : m.v1       ? HOST_CGROUPS_V1

@@ -66,8 +66,18 @@ static inline bool host_can(const struct host *h, unsigned cap)
     return h->capabilities >> cap & 1;
 }
 
-// Is `word` in a list whose words are separated by commas?
+// Is `word` in a list whose words are separated by commas or blanks?
 bool host_lists(const char *list, const char *word);
+
+// One line of proc_pid_mountinfo(5): "36 35 98:0 /root /mount/point rw,noatime master:1 - type
+// source rw,options". Paths as written there: blanks and the like are \ooo.
+struct host_mount {
+    char from[1024], point[1024], options[256], type[32], super[512];
+};
+// Calls `what` for each mount below root's /proc that this process sees, in the file's order; only
+// those whose type begins with `type`.
+void host_each_mount(int root, const char *type,
+                     void (*what)(void *ctx, const struct host_mount *m), void *ctx);
 
 // The number in the file `path` below root, or HOST_NO_VALUE.
 int64_t host_number(int root, const char *path);

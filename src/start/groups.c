@@ -1,6 +1,7 @@
 #include "start/groups.h"
 
 #include "base/fd.h"
+#include "host/host.h"
 #include "plan/plan.h"
 
 #include <fcntl.h>
@@ -26,26 +27,7 @@ static const struct {
 
 // ---- detection ----------------------------------------------------------------------------------
 
-// One line of proc_pid_mountinfo(5): "36 35 98:0 /root /mount/point rw,noatime master:1 - type
-// source rw,options".
-struct mount_line {
-    char from[1024], point[1024], options[256], type[32], super[512];
-};
-
-static bool parse_line(char *line, struct mount_line *ret)
-{
-    char *tail = strstr(line, " - ");
-    if (!tail) {
-        return false;
-    }
-    *tail = '\0';
-    return sscanf(line, "%*s %*s %*s %1023s %1023s %255s", ret->from, ret->point, ret->options) ==
-               3 &&
-           sscanf(tail + 3, "%31s %*s %511s", ret->type, ret->super) == 2 &&
-           groups_has_word(ret->super, "rw", ',');
-}
-
-static void detect_any(void *ctx, const struct mount_line *m)
+static void detect_any(void *ctx, const struct host_mount *m)
 {
     struct groups *g = ctx;
     if (!strcmp(m->type, "cgroup2") && !g->path[GROUPS_V2][0]) {
@@ -53,35 +35,36 @@ static void detect_any(void *ctx, const struct mount_line *m)
         groups_copy_path(g->from[GROUPS_V2], m->from);
     }
     for (int i = 0; !strcmp(m->type, "cgroup") && i < SEAT_N_V1; i++) {
-        if (groups_has_word(m->super, controllers[i].name, ',') && !g->path[i][0]) {
+        if (host_lists(m->super, controllers[i].name) && !g->path[i][0]) {
             groups_copy_path(g->path[i], m->point);
             groups_copy_path(g->from[i], m->from);
         }
     }
 }
 
-static void each_line(int root, void (*what)(void *ctx, const struct mount_line *m), void *ctx)
+struct each_group {
+    void (*what)(void *ctx, const struct host_mount *m);
+    void *ctx;
+};
+
+static void see_group(void *ctx, const struct host_mount *m)
 {
-    int fd = openat(root, "proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-    AUTO_FREE char *line = NULL;
-    size_t size = 0;
-    struct mount_line m;
-    while (f && getline(&line, &size, f) >= 0) {
-        if (strstr(line, " - cgroup") && parse_line(line, &m)) {
-            what(ctx, &m);
-        }
-    }
-    if (f) {
-        fclose(f);
-    } else {
-        fd_close(fd);
+    const struct each_group *g = ctx;
+    if (host_lists(m->super, "rw")) {
+        g->what(g->ctx, m);
     }
 }
 
-static void detect(void *ctx, const struct mount_line *m)
+// The hierarchies that are not read-only as a whole.
+static void each_line(int root, void (*what)(void *ctx, const struct host_mount *m), void *ctx)
 {
-    if (groups_has_word(m->options, "rw", ',')) {
+    struct each_group g = {what, ctx};
+    host_each_mount(root, "cgroup", see_group, &g);
+}
+
+static void detect(void *ctx, const struct host_mount *m)
+{
+    if (host_lists(m->options, "rw")) {
         detect_any(ctx, m);
     }
 }
@@ -92,9 +75,9 @@ void groups_detect(int root, struct groups *ret)
     each_line(root, detect, ret);
 }
 
-static void note_read_only(void *ctx, const struct mount_line *m)
+static void note_read_only(void *ctx, const struct host_mount *m)
 {
-    *(bool *)ctx |= groups_has_word(m->options, "ro", ',');
+    *(bool *)ctx |= host_lists(m->options, "ro");
 }
 
 bool groups_any_read_only(int root)
@@ -104,7 +87,7 @@ bool groups_any_read_only(int root)
     return any;
 }
 
-static void make_writable(void *ctx, const struct mount_line *m)
+static void make_writable(void *ctx, const struct host_mount *m)
 {
     static const struct {
         const char *word;
@@ -113,9 +96,9 @@ static void make_writable(void *ctx, const struct mount_line *m)
     unsigned long flags = MS_REMOUNT | MS_BIND | MS_RELATIME;
     (void)ctx;
     for (size_t i = 0; i < ARRAY_LEN(kept); i++) {
-        flags |= groups_has_word(m->options, kept[i].word, ',') ? kept[i].flag : 0;
+        flags |= host_lists(m->options, kept[i].word) ? kept[i].flag : 0;
     }
-    if (groups_has_word(m->options, "ro", ',')) {
+    if (host_lists(m->options, "ro")) {
         mount(NULL, m->point, NULL, flags, NULL); // refused in a user namespace of the container's
     }
 }
@@ -198,7 +181,7 @@ uint32_t groups_lacking(const struct groups *g)
     }
     for (int i = 0; i < SEAT_N_V1; i++) {
         // every v2 group counts its CPU time, with or without a controller
-        bool v2 = controllers[i].v2 ? groups_has_word(have, controllers[i].name, ' ')
+        bool v2 = controllers[i].v2 ? host_lists(have, controllers[i].name)
                                     : g->path[GROUPS_V2][0] != '\0';
         bits |= v2 || g->path[i][0] ? 0U : downgrade[i];
     }
@@ -249,14 +232,14 @@ static bool enable_controllers(const struct groups *g, int dir)
     }
     for (int i = 0; i < SEAT_N_V1; i++) {
         const char *name = controllers[i].name;
-        if (!controllers[i].v2 || !groups_has_word(have, name, ' ')) {
+        if (!controllers[i].v2 || !host_lists(have, name)) {
             continue;
         }
         if (!any && fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) < 0) {
             return false;
         }
         any = true;
-        if (!groups_has_word(passed, name, ' ')) {
+        if (!host_lists(passed, name)) {
             snprintf(word, sizeof word, "+%s", name);
             if (fd_write_at(dir, "cgroup.subtree_control", word) == -EBUSY &&
                 !groups_vacate(g, dir)) {
@@ -320,7 +303,7 @@ static uint32_t enabled_v2(int dir)
     }
     if (fd_read_at(dir, "cgroup.subtree_control", passed, sizeof passed) > 0) {
         for (int i = 0; i < SEAT_N_V1; i++) {
-            bool on = controllers[i].v2 && groups_has_word(passed, controllers[i].name, ' ');
+            bool on = controllers[i].v2 && host_lists(passed, controllers[i].name);
             bits |= on ? UINT32_C(1) << i : 0;
         }
     }

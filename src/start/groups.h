@@ -27,8 +27,6 @@ struct groups_limits {
     uid_t owner; // inner root, as the host sees it; the caller itself: nothing to give away
 };
 
-// Is `word` one of the words of `list`, which are separated by `separator` or blanks?
-bool groups_has_word(const char *list, const char *word, char separator);
 // A path of mountinfo, which writes blanks and the like as \\ooo. Relative to the root; "" if too
 // long.
 void groups_copy_path(char to[GROUPS_PATH_MAX], const char *from);

@@ -2,25 +2,12 @@
 #include "start/groups.h"
 
 #include "base/fd.h"
+#include "host/host.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-// Is `word` one of the words of `list`, which are separated by `separator` or blanks?
-bool groups_has_word(const char *list, const char *word, char separator)
-{
-    size_t len = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += len) {
-        char before = p == list ? separator : p[-1], after = p[len];
-        bool starts = before == separator || before == ' ';
-        if (starts && (after == separator || after == ' ' || after == '\n' || after == '\0')) {
-            return true;
-        }
-    }
-    return false;
-}
 
 // mountinfo writes blanks and the like as \ooo. Relative to the root; "" if too long.
 void groups_copy_path(char to[GROUPS_PATH_MAX], const char *from)
@@ -107,7 +94,7 @@ static void own_line(struct groups *g, bool found[GROUPS_N], char *line)
     *names++ = *path++ = '\0';
     path[strcspn(path, "\n")] = '\0';
     for (int i = 0; i < GROUPS_N; i++) {
-        bool same = i == GROUPS_V2 ? !strcmp(line, "0") : groups_has_word(names, v1_names[i], ',');
+        bool same = i == GROUPS_V2 ? !strcmp(line, "0") : host_lists(names, v1_names[i]);
         if (same && g->path[i][0] && !narrow(g, i, path)) {
             found[i] = i == GROUPS_V2 ? choose_v2(g) : may_write(g, g->path[i], ".");
         }
