@@ -140,15 +140,6 @@ void queue_free(struct queue *q)
     free(q);
 }
 
-int queue_set_limits(struct queue *q, const struct queue_limits *limits)
-{
-    if (!limits_ok(limits)) {
-        return -EINVAL;
-    }
-    q->limits = *limits;
-    return 0;
-}
-
 void queue_set_mode(struct queue *q, enum queue_mode mode) { q->mode = mode; }
 
 void queue_set_capacity(struct queue *q, enum queue_resource r, uint64_t amount)

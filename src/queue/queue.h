@@ -94,8 +94,6 @@ int queue_new(const struct queue_limits *limits, struct queue **ret);
 // Entries that are still in it are forgotten, not touched.
 void queue_free(struct queue *q);
 
-// New bounds; what is in stays. 0 or -EINVAL.
-int queue_set_limits(struct queue *q, const struct queue_limits *limits);
 void queue_set_mode(struct queue *q, enum queue_mode mode);
 // How much of a resource there is for all running jobs together; unlimited until said. May fall
 // below what is used: then nothing that needs it starts until enough has ended.
