@@ -35,10 +35,14 @@ LAYERS = {
         # the service's parts
         "queue": "base",
         "store": "base codec io model",
-        # the front: cli includes guest for the names of system calls
         "doctor": "base plan host start codec io conf model job",
+        "log": "base codec",
+        "serve": "base plan codec io conf model workspace runtime job queue store log doctor",
+        "api": "base codec io http conf model workspace job queue store log serve",
+        # the front: cli includes guest for the names of system calls
         "cli": "base plan guest host start codec io conf model workspace runtime job doctor",
-        "app": "base plan kernel start codec io conf model workspace runtime job doctor cli",
+        "client": "base codec model conf cli",  # the program that speaks to a service
+        "app": "base plan kernel start codec io http conf model workspace runtime job queue store log doctor serve api cli",
     }.items()
 }
 

@@ -1,0 +1,107 @@
+// call.h: one request on its way through a handler: what a route's handler is given, and how it
+// answers.
+#ifndef ISLE_API_CALL_H
+#define ISLE_API_CALL_H
+
+#include "api/api.h"
+
+#include "base/buf.h"
+#include "model/job.h"
+
+struct schema; // api/schema.h
+
+// Codes of the envelope, with their HTTP status: one table (api/envelope.c), from which docs are
+// generated.
+enum api_code {
+    API_OK = 0,
+    API_UNKNOWN = 1000,
+    API_VALIDATION = 1001,   // 422
+    API_BAD_REQUEST = 1002,  // 400
+    API_INTERNAL = 1003,     // 500
+    API_FORBIDDEN = 1004,    // 403
+    API_TIMEOUT = 1005,      // 408
+    API_TOO_LARGE = 1006,    // 413
+    API_MEDIA_TYPE = 1007,   // 415
+    API_PRECONDITION = 1008, // 412
+    API_METHOD = 1009,       // 405
+    API_UNAUTHORISED = 2000, // 401
+    API_NOT_FOUND = 4000,    // 404
+    API_GONE = 4001,         // 410
+    API_EXISTS = 5101,       // 409
+    API_LIMITED = 5400,      // 429: come back later
+    API_UNAVAILABLE = 5401,  // 503: nothing can run
+};
+
+enum api_who {
+    API_ANYONE,   // without a key
+    API_TEAM,     // a key's team; without any key in the store, on loopback, the team "default"
+    API_ADMIN,    // an admin's key, or the Unix socket
+    API_OPERATOR, // as ADMIN, and whoever calls by loopback
+};
+
+enum api_body {
+    API_NO_BODY,
+    API_JSON,   // collected, parsed, checked against the route's schema before the handler
+    API_STREAM, // the handler reads it
+};
+
+enum { API_MAX_SEGMENTS = 4 };
+
+struct api_call;
+struct api_route {
+    enum http_method method;
+    const char *path; // "/api/v1/sandbox/jobs/{id}/artifacts/{name}"; "{path...}": the rest
+    enum api_who who;
+    enum api_body body;
+    size_t max_bytes;                        // of the body
+    const struct schema *request, *response; // response: what `data` is; NULL: not JSON
+    void (*handle)(struct api_call *c);
+    const char *summary; // for OpenAPI and /docs
+    const char *query;   // names of query parameters, separated by spaces (api/schema.h has them)
+};
+
+struct api_call {
+    struct http_request *r;
+    struct api *api;
+    const struct api_config *with;
+    const struct api_route *route;
+    const char *segment[API_MAX_SEGMENTS]; // what stood for {...}, in order; ids are well-formed
+    char team[257];
+    bool admin;
+    char key_id[17];  // "" without a key
+    char trace[33];   // trace id: of traceparent, or made
+    const char *body; // API_JSON: as it came
+    size_t body_len;
+    yyjson_doc *json; // API_JSON: parsed, checked
+    // The handler's own; `gone` and `end` (may be NULL) as http.h has them. After end the call is
+    // freed.
+    void *ctx;
+    void (*gone)(struct api_call *c);
+    void (*end)(struct api_call *c);
+    // inner
+    char *path;
+    int64_t began_ms;
+    int status;
+};
+
+// {"code":0,"data":DATA,"msg":"success"}; takes what `data` holds (JSON text). status 200, 201,
+// 202.
+void api_reply(struct api_call *c, int status, struct buf *data);
+// {"code":N,"data":null,"msg":"..."}; the text names field, limit and value.
+void api_fail(struct api_call *c, enum api_code code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// 429 and 503, with Retry-After.
+void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after_s,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+// The errors of job_parse() and the like: 422 with field and text.
+void api_fail_field(struct api_call *c, const struct job_error *why);
+// A query parameter's value, or NULL. More than one: fails the call, and false is returned.
+bool api_query(struct api_call *c, const char *name, const char **ret_value);
+// As a whole number between min and max; `initial` where it is absent. False: the call has failed.
+bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
+                      int64_t initial, int64_t *ret);
+
+// Handlers, one file per subject: execute.c, jobs.c, events.c, artifacts.c, sessions.c, files.c,
+// keys.c, operations.c, openapi.c.
+
+#endif

@@ -1,0 +1,38 @@
+// artifacts.h: the files that jobs left for their owners, kept outside of every workspace:
+// "artifacts/JOB/N" below the data folder, mode 0600. What they are called, how long they are and
+// their checksums stand in the job's result.
+#ifndef ISLE_SERVE_ARTIFACTS_H
+#define ISLE_SERVE_ARTIFACTS_H
+
+#include "codec/sha256.h"
+
+#include <stdint.h>
+
+struct artifacts;
+struct work_pool;
+
+// `dir`: folder of the service's own; stays the caller's. 0 or -errno.
+int artifacts_new(int dir, struct work_pool *pool, struct artifacts **ret);
+void artifacts_free(struct artifacts *a);
+
+// Those of one job being written, one after another (struct job_sink calls them so).
+struct artifacts_writer {
+    struct artifacts *to;
+    char job_id[37];
+    int dir, fd; // -1: none
+    uint32_t n;  // the next one's number
+};
+void artifacts_writer_init(struct artifacts_writer *w, struct artifacts *a, const char *job_id);
+int artifacts_begin(struct artifacts_writer *w, uint64_t size_bytes);
+int artifacts_add(struct artifacts_writer *w, const char *data, size_t len);
+// All are whole; durable when it returns 0. Blocks as long as the disk needs: for work.h.
+int artifacts_commit(struct artifacts_writer *w);
+void artifacts_drop(struct artifacts_writer *w); // removes what is not committed; harmless twice
+
+// The N-th of a job, for reading. A descriptor, or -ENOENT and the like. job_id must be a checked
+// id.
+int artifacts_open(const struct artifacts *a, const char *job_id, uint32_t n, uint64_t *ret_size);
+// Removes all of a job, on a thread. Harmless where there are none.
+void artifacts_remove(struct artifacts *a, const char *job_id);
+
+#endif

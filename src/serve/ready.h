@@ -1,0 +1,36 @@
+// ready.h: may this service be given jobs? Answered by a real trial run: the self-test at the start
+// (doctor/selftest.h), and again one small job whenever something has failed since. Nothing runs
+// while nothing happens.
+#ifndef ISLE_SERVE_READY_H
+#define ISLE_SERVE_READY_H
+
+#include "base/buf.h"
+#include "job/pipeline.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct log;
+struct ready;
+struct store;
+
+// Starts the first trial. `changed` (may be NULL) comes from the loop when the answer changes.
+// 0 or -errno.
+int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
+              struct store *store, struct log *log, void (*changed)(void *ctx, bool ready),
+              void *ctx, struct ready **ret);
+void ready_free(struct ready *r);
+
+bool ready_now(const struct ready *r);
+// One phrase for a person when it is not: "starting", what got through, what is broken.
+const char *ready_why(const struct ready *r);
+uint32_t ready_downgrades(const struct ready *r); // enum plan_downgrade bits
+// A sandbox failed for a reason of its own (REASON_INTERNAL, REASON_ISOLATION_UNAVAILABLE): not
+// ready until a trial run succeeds; asked for now, repeated with growing pauses.
+void ready_doubt(struct ready *r, const char *why);
+// The launcher is gone, or the service ends: not ready for good.
+void ready_never(struct ready *r, const char *why);
+// {"ready":..., "why":..., "downgrades":[...], "trial":{...}} for /readyz.
+int ready_write(const struct ready *r, struct buf *out);
+
+#endif
