@@ -14,7 +14,9 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "e2e"))
 
+import canaries
 import harness
+import leftovers
 import variants
 
 # Started in the background or by nohup(1), a shell's children ignore these, and so would every isle of a test.
@@ -51,7 +53,7 @@ def isle(alone) -> harness.Isle:
     if not harness.RUNTIME_ROOT.is_dir():
         pytest.fail(f"{harness.RUNTIME_ROOT} is missing (set SANDBOX_RUNTIME_ROOT)")
     with variants.account(harness.ISLE), variants.container(), harness.data_folder() as data:
-        yield harness.Isle(data, dict(harness.Canary.ENV))
+        yield harness.Isle(data, dict(canaries.Canary.ENV))
 
 
 if variants.NOW.user:
@@ -64,19 +66,19 @@ if variants.NOW.user:
 
 
 @pytest.fixture(scope="session")
-def canary(alone) -> harness.Canary:
-    with harness.Canary.planted() as c:
+def canary(alone) -> canaries.Canary:
+    with canaries.Canary.planted() as c:
         yield c
 
 
 @pytest.fixture(scope="session")
 def noisy() -> frozenset[str]:
-    return harness.noisy_sysctls()
+    return leftovers.noisy_sysctls()
 
 
 @pytest.fixture
-def host(isle: harness.Isle, canary: harness.Canary, noisy: frozenset[str]):
+def host(isle: harness.Isle, canary: canaries.Canary, noisy: frozenset[str]):
     """The host before; after the test everything must be as it was."""
-    h = harness.Host(isle, canary, noisy)
+    h = leftovers.Host(isle, canary, noisy)
     yield h
     h.check()

@@ -6,6 +6,7 @@ import functools
 import pathlib
 import tempfile
 
+import canaries
 import harness
 
 FOLDER = pathlib.Path(__file__).parent / "payloads"
@@ -25,7 +26,7 @@ def compiled_program(name: str) -> pathlib.Path:
     return harness.compile_static(FOLDER.parent / "programs" / f"{name}.c", BUILT / name)
 
 
-def prepared(file: str, canary: harness.Canary | None = None) -> tuple[pathlib.Path, list[str]]:
+def prepared(file: str, canary: canaries.Canary | None = None) -> tuple[pathlib.Path, list[str]]:
     """The file to stage and the command that runs it inside."""
     name, suffix = file.rsplit(".", 1)
     if suffix == "c":
@@ -43,7 +44,7 @@ def attack(
     isle: harness.Isle,
     file: str,
     *options: str,
-    canary: harness.Canary | None = None,
+    canary: canaries.Canary | None = None,
     args: tuple[str, ...] = (),
     **kw,
 ) -> harness.Run:

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 
 import harness
+import leftovers
 import pytest
 
 HERE = pathlib.Path(__file__).parent
@@ -30,7 +31,7 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
     program = BUILD / "tests/attack/border"
     if not program.is_file():
         pytest.fail(f"{program} is not built (set ISLE_BUILD)")
-    host = harness.Host(isle, canary, noisy)
+    host = leftovers.Host(isle, canary, noisy)
     account = harness.variants.Session.account
     with harness.data_folder() as folder:
         libexec = harness.variants.copy_program(harness.ISLE, folder / "app").parent
@@ -53,7 +54,7 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
             },
             **(account.popen() if account else {}),
         )
-        assert harness.until(lambda: not harness.left_folders(data), 5)
+        assert harness.until(lambda: not leftovers.left_folders(data), 5)
     assert p.returncode == 0, (p.stdout[-500:], p.stderr[-2000:])
     host.check()
     found = {}

@@ -8,6 +8,7 @@ import pathlib
 
 import harness
 import pytest
+import results
 
 BUILD = pathlib.Path(os.environ.get("ISLE_BUILD", harness.ISLE.parents[2]))
 
@@ -86,7 +87,7 @@ def test_L_front_takes_nonsense_for_a_lost_service(hijacked, mode):
 @pytest.mark.parametrize("mode", ["final-broken", "nothing", "length"])
 def test_L_front_lost_service_in_json(hijacked, mode):
     side = hijacked(mode, "--json")
-    result = harness.strict_json(side.run.out)
+    result = results.strict_json(side.run.out)
     assert result["reason"] == "internal" and result["success"] is False
     assert side.run.status == 125
 

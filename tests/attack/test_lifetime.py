@@ -6,6 +6,7 @@ import threading
 import time
 
 import harness
+import leftovers
 import pytest
 from payload import attack, held, prepared
 
@@ -28,7 +29,7 @@ def test_B01(isle):
     r = attack(isle, "B01.py", *LIMIT)
     held(r, "main done")
     assert r.result["usage"]["wall_ms"] < 1000 * SLOW
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 def test_B02(isle):
@@ -44,12 +45,12 @@ def test_B03(isle):
 
 
 def test_B05(isle):
-    zombies = harness.zombies()
+    zombies = leftovers.zombies()
     r = attack(isle, "B05.py", *LIMIT)
     assert r.reason in ("ok", "timeout"), r.result
     if r.reason == "ok":
         assert r.lines[-1] == "spawned 20000" or "unavailable" in r.lines[0], r.lines
-    assert harness.SHARED_HOST or harness.until(lambda: harness.zombies() <= zombies, 3)
+    assert harness.SHARED_HOST or harness.until(lambda: leftovers.zombies() <= zombies, 3)
 
 
 def test_B05_orphans_are_reaped(isle):
@@ -110,7 +111,7 @@ def test_B09(isle):
     r = attack(isle, "B09.py", *LIMIT)
     held(r)
     assert r.result["usage"]["wall_ms"] < 1000 * SLOW
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 @pytest.mark.parametrize("word, code", [("137", 137), ("124", 124)])

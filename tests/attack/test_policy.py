@@ -16,6 +16,7 @@ import subprocess
 
 import harness
 import installed
+import leftovers
 import pytest
 from payload import BUILT, compiled_program
 
@@ -322,8 +323,8 @@ def running(isle):
     try:
 
         def below():
-            table = harness.processes()
-            return {q.name: q.pid for q in table.values() if q.uid >= harness.UID_FLOOR and _below(q, p.pid, table)}
+            table = leftovers.processes()
+            return {q.name: q.pid for q in table.values() if q.uid >= leftovers.UID_FLOOR and _below(q, p.pid, table)}
 
         found = harness.until(lambda: below() if "sleep" in below() else None, 5)
         assert found, "no job is running"
@@ -378,7 +379,7 @@ def test_installed_filters_are_the_policy(isle):
     assert wrong == {}
 
 
-def _below(p: harness.Process, top: int, table: dict[int, harness.Process]) -> bool:
+def _below(p: leftovers.Process, top: int, table: dict[int, leftovers.Process]) -> bool:
     while p.ppid in table:
         if p.ppid == top:
             return True

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 import harness
+import leftovers
 from payload import attack, held, prepared
 
 EPERM = "Operation not permitted"
@@ -142,9 +143,9 @@ def test_A15(isle):
 
 
 def test_A18(isle):
-    before = harness.modules()
+    before = leftovers.modules()
     held(attack(isle, "A18.sh"), "done")
-    assert harness.modules() == before
+    assert leftovers.modules() == before
 
 
 def test_A18_by_system_call(isle):
@@ -156,16 +157,16 @@ for kind in (b"cramfs", b"hfsplus", b"jfs", b"udf", b"gfs2", b"ntfs3"):
 print("done")
 """
     )
-    before = harness.modules()
+    before = leftovers.modules()
     held(isle.command(["python3", "-c", code]), "done")
-    assert harness.modules() == before
+    assert leftovers.modules() == before
 
 
 def test_A19(isle):
     lines = [f"HELD {name} {EPERM}" for name in ("session", "user", "usersession")]
     for _ in range(2):  # twice: the second looks for the note of the first
         held(attack(isle, "A19.py"), *lines)
-    assert not [k for k in harness.host_keys() if "atk-note" in k]
+    assert not [k for k in leftovers.host_keys() if "atk-note" in k]
 
 
 def test_A20(isle):
@@ -304,11 +305,11 @@ def test_A34(isle, canary):
 
 
 def test_A36(isle):
-    before = harness.sysv_objects()
+    before = leftovers.sysv_objects()
     r = attack(isle, "A36.py")
     assert r.reason == "ok"
     assert r.lines[0] == "HELD shm" and len(r.lines) == 3, r.lines
-    assert harness.sysv_objects() == before
+    assert leftovers.sysv_objects() == before
 
 
 def test_A37(isle):

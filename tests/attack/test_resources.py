@@ -6,6 +6,7 @@ import concurrent.futures
 import time
 
 import harness
+import leftovers
 import pytest
 from payload import attack, held
 
@@ -133,12 +134,12 @@ print(min(took))
 
 
 def test_F07(isle):
-    used = harness.inodes_used(isle.data)
+    used = leftovers.inodes_used(isle.data)
     r = attack(isle, "F07.py", *LIMITS, within=40)
     assert r.reason in ("ok", "disk_limit", "timeout"), r.result
     if r.reason == "ok":
         assert int(r.lines[-1]) <= 64 * 100, r.lines
-    assert harness.SHARED_HOST or harness.inodes_used(isle.data) - used < 100
+    assert harness.SHARED_HOST or leftovers.inodes_used(isle.data) - used < 100
 
 
 def test_F07_memory_workspace(isle):
@@ -148,11 +149,11 @@ def test_F07_memory_workspace(isle):
 
 
 def test_F08(isle):
-    before = harness.pty_count()
+    before = leftovers.pty_count()
     r = attack(isle, "F08.py", *LIMITS)
     assert r.reason == "ok"
     assert r.lines == ["0 [Errno 2] No such file or directory: '/dev/ptmx'"], r.lines
-    assert harness.SHARED_HOST or harness.pty_count() == before
+    assert harness.SHARED_HOST or leftovers.pty_count() == before
 
 
 @pytest.mark.parametrize("kind", ["re", "number"])
@@ -193,4 +194,4 @@ def test_H24(isle):
     assert isle.command(["python3", "-c", code]).reason == "ok"
     r = isle.sh("ls -A /workspace /tmp /dev/shm; ps -e -o pid= | wc -l; ls -A /dev/mqueue 2>/dev/null")
     assert "keep" not in r.stdout and "sleep" not in r.stdout
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()

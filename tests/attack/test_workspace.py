@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import harness
+import leftovers
 from payload import attack, held
 
 
@@ -85,4 +86,4 @@ def test_D15(isle, canary, tmp_path):
 def test_D16(isle):
     for disk in ("60", "1000"):
         held(attack(isle, "D16.sh", "--disk", disk), "ok")
-        assert harness.until(lambda: not harness.left_folders(isle.data), 3)
+        assert harness.until(lambda: not leftovers.left_folders(isle.data), 3)

@@ -18,6 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 
 import harness
+import results
 
 HERE = pathlib.Path(__file__).parent
 CACHE = pathlib.Path(os.environ.get("ISLE_DATA", "/var/lib/isle")) / "cache" / "compat"
@@ -114,7 +115,7 @@ class Bare:
 
     def environment(self, sets: Iterable[str]) -> dict[str, str]:
         options = [word for name in sets for word in ("--package-set", name)]
-        plan = harness.strict_json(self.isle.run("--show-plan", "--json", *LIMITS, *options, "--", "true").out)
+        plan = results.strict_json(self.isle.run("--show-plan", "--json", *LIMITS, *options, "--", "true").out)
         return dict(word.split("=", 1) for word in plan["environment"])
 
     def run(self, sets: Iterable[str], files: Iterable[pathlib.Path], argv: list[str]) -> Outcomes:

@@ -14,6 +14,7 @@ import signal
 import time
 
 import harness
+import leftovers
 
 LOCK_DIR = harness.LOCK_DIR
 RANGE = 65536
@@ -40,7 +41,7 @@ def instances(data: list[pathlib.Path]) -> list[Instance]:
 def nobody_elses(known: list[Instance], data: list[pathlib.Path]) -> list[Instance]:
     """Of instances that were ours: those whose number has not been taken by somebody else meanwhile."""
     now = instances(data)
-    return [i for i in known if i in now or harness.lock_is_free(str(i.number))]
+    return [i for i in known if i in now or leftovers.lock_is_free(str(i.number))]
 
 
 def status_of(pid: int) -> dict[str, str]:
@@ -87,7 +88,7 @@ def job_groups(numbers: set[int]) -> list[str]:
     """Groups that the launcher made for jobs."""
     return [
         str(group)
-        for mount in harness.cgroup_mounts()
+        for mount in leftovers.cgroup_mounts()
         for number in numbers
         for group in (mount / "isle" / str(number)).glob("*/")
         if group.name != "service"

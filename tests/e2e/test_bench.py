@@ -9,6 +9,7 @@ import subprocess
 
 import harness
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -29,7 +30,7 @@ def bench(isle: harness.Isle, *args: str, **env: str) -> subprocess.CompletedPro
 def test_every_row_as_json(isle):
     r = bench(isle, *SMALL, "--detail", "--json")
     assert r.returncode == 0 and r.stderr == b"", r
-    report = harness.strict_json(r.stdout)
+    report = results.strict_json(r.stdout)
     assert (report["rounds"], report["jobs"], report["in_flight"]) == (3, 4, 2)
     rows = {(row["kind"], row["program"]): row for row in report["rows"]}
     kinds = {"bare", "isle", "run"} | ({"bwrap"} if report["bwrap"] else set())
@@ -63,7 +64,7 @@ def test_without_bwrap_it_says_so(isle, tmp_path):
     (tmp_path / "bwrap").chmod(0o755)
     tmp_path.chmod(0o755)
     r = bench(isle, "--rounds", "3", "--jobs", "0", "--only", "true", "--json", PATH=str(tmp_path))
-    report = harness.strict_json(r.stdout)
+    report = results.strict_json(r.stdout)
     assert "does not run" in report["bwrap_missing"] and report["bwrap"] is None
 
 
@@ -71,9 +72,9 @@ def test_with_bubblewrap_as_the_launcher(isle):
     words = ("--rounds", "3", "--jobs", "4", "--only", "true", "--only", "isle", "--only", "run", "--json")
     r = bench(isle, *words, SANDBOX_FILESYSTEM_ISOLATION_BINARY="/usr/bin/bwrap")
     assert r.returncode == 0, r
-    assert harness.strict_json(r.stdout)["launcher"] == "bwrap"
+    assert results.strict_json(r.stdout)["launcher"] == "bwrap"
     r = bench(isle, *words, "--launcher", "native", SANDBOX_FILESYSTEM_ISOLATION_BINARY="/usr/bin/bwrap")
-    assert harness.strict_json(r.stdout)["launcher"] == "native"
+    assert results.strict_json(r.stdout)["launcher"] == "native"
 
 
 @pytest.mark.parametrize(

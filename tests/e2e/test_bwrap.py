@@ -13,7 +13,9 @@ import time
 from collections.abc import Iterator
 
 import harness
+import leftovers
 import pytest
+import results
 import variants
 
 pytestmark = pytest.mark.usefixtures("host")
@@ -32,9 +34,9 @@ def run(isle: harness.Isle, *args: str, binary: pathlib.Path | str | None = None
     """The result of `isle run --json`, with the runtime root's Bubblewrap or another program in its place."""
     env = {"SANDBOX_FILESYSTEM_ISOLATION_BINARY": str(binary or "bwrap")}
     r = isle.run("--json", *args, env=env | kw.pop("env", {}), **kw)
-    value = harness.strict_json(r.out)
+    value = results.strict_json(r.out)
     assert isinstance(value, dict)
-    assert r.status == harness.exit_status(value), (r.status, value, r.err)
+    assert r.status == results.exit_status(value), (r.status, value, r.err)
     assert value["isolation"]["launcher"] == "bwrap"
     return value
 
@@ -139,7 +141,7 @@ def test_shim_is_out_of_reach(isle):
 
 def bwrap_below(pid: int) -> int:
     """The pid of the one that has a job already, or 0."""
-    table = harness.processes()
+    table = leftovers.processes()
 
     def is_below(at: int) -> bool:
         while at in table and at != pid:
@@ -159,7 +161,7 @@ def test_what_it_is_started_with(isle):
         assert found, "no bwrap"
         proc = pathlib.Path(f"/proc/{found}")
         fields = dict(line.split(":\t", 1) for line in (proc / "status").read_text().splitlines() if ":\t" in line)
-        launcher = harness.processes()[int(fields["PPid"])]
+        launcher = leftovers.processes()[int(fields["PPid"])]
         assert (proc / "environ").read_bytes() == b""
         assert (proc / "cmdline").read_bytes() == b"bwrap\0--args\0006\0--\0/proc/self/fd/4\0inside\0"
         assert len(set(fields["Uid"].split())) == 1 and int(fields["Uid"].split()[0]) > launcher.uid

@@ -8,6 +8,7 @@ import os
 
 import harness
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -42,7 +43,7 @@ def test_API_04_file_names(isle, tmp_path, name):
     if len(name) > 255:
         assert r.status == 125 and b"255" in r.err
     else:
-        assert harness.strict_json(r.out)["stdout"] == f"./{name}\n"
+        assert results.strict_json(r.out)["stdout"] == f"./{name}\n"
 
 
 def test_API_05_delimiters_in_code(isle):

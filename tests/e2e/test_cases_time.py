@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import harness
+import leftovers
 import pytest
 
 SLOW = harness.SLOW
@@ -44,7 +45,7 @@ def test_TMO_02_term_ignored(isle, who):
     r = isle.command(["python3", "-c", IGNORING, who], "--timeout", "2")
     assert r.reason == "timeout" and r.status == 124, r.result
     assert r.wall <= (2 + 2 + 1.5) * SLOW
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
     assert r.result["signal"] == (9 if who == "both" else 15), r.result
 
 
@@ -88,10 +89,10 @@ def test_TMO_06_input_that_never_comes(isle):
 
 
 def test_TMO_10_no_zombies(isle):
-    before = harness.zombies()
+    before = leftovers.zombies()
     for _ in range(200 if harness.LONG else 10):
         assert isle.sh("(sleep 0.01 &); true").reason == "ok"
-    assert harness.SHARED_HOST or harness.until(lambda: harness.zombies() <= before, 2)
+    assert harness.SHARED_HOST or harness.until(lambda: leftovers.zombies() <= before, 2)
 
 
 def test_TMO_14_trees_that_resist_deletion(isle):

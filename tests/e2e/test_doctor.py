@@ -16,6 +16,7 @@ import time
 
 import harness
 import pytest
+import results
 import variants
 
 pytestmark = pytest.mark.usefixtures("host")
@@ -34,7 +35,7 @@ def call(isle, *options: str, env: dict[str, str] | None = None, prefix=()) -> t
 def doctor(isle, *options: str, env: dict[str, str] | None = None, prefix=()) -> tuple[int, dict]:
     status, out, err = call(isle, "--json", *options, env=env, prefix=prefix)
     assert out.count(b"\n") == 1, (out, err)
-    return status, harness.strict_json(out)
+    return status, results.strict_json(out)
 
 
 def row(report: dict, name: str) -> dict:

@@ -12,6 +12,7 @@ import time
 
 import harness
 import host
+import leftovers
 import pytest
 
 # 7 kinds of moment; 21 in all here, 210 with ISLE_LONG=1.
@@ -126,10 +127,10 @@ def check_next_start(run: Run, what: str) -> None:
     for data in run.data:
         assert host.litter(data) == [], (what, before)
     for i in before:
-        for mount in harness.cgroup_mounts():
+        for mount in leftovers.cgroup_mounts():
             group = mount / "isle" / str(i.number)
             # somebody else may have the number by now
-            gone = host.until(lambda g=group, n=i.number: not g.exists() or not harness.lock_is_free(str(n)), 2)
+            gone = host.until(lambda g=group, n=i.number: not g.exists() or not leftovers.lock_is_free(str(n)), 2)
             assert gone is not None, (what, group, i)
 
 

@@ -6,7 +6,9 @@ import pathlib
 import textwrap
 
 import harness
+import leftovers
 import pytest
+import results
 
 
 def write(path: pathlib.Path, text: str, mode: int = 0o644) -> None:
@@ -156,13 +158,13 @@ def test_the_job_may_not_steer_it(sets: harness.Isle) -> None:
 def test_the_plan_tells_them(sets: harness.Isle) -> None:
     r = sets.run("--show-plan", *BOTH, "-l", "python", "-c", "1")
     assert "/packages/1      read-only: package set one" in r.text
-    plan = harness.strict_json(sets.run("--show-plan", "--json", *BOTH, "-l", "python", "-c", "1").out)
+    plan = results.strict_json(sets.run("--show-plan", "--json", *BOTH, "-l", "python", "-c", "1").out)
     assert {"target": "/packages/0", "what": "read-only: package set two"} in plan["mounts"]
     assert "VIRTUAL_ENV=/packages/0" in plan["environment"]
 
 
 def test_nothing_of_a_job_reaches_the_folder(sets: harness.Isle) -> None:
     root = pathlib.Path(sets.env["SANDBOX_PACKAGES_ROOT"])
-    before = harness.tree_state(str(root))
+    before = leftovers.tree_state(str(root))
     sets.python("import which, only_one.part", "--package-set", "one")
-    assert harness.tree_state(str(root)) == before
+    assert leftovers.tree_state(str(root)) == before

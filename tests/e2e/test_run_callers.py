@@ -10,6 +10,7 @@ import time
 
 import harness
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -49,7 +50,7 @@ def test_callers_limits_are_not_the_jobs(isle, limit):
     if r.status == 125:
         assert r.err != b"" or b"isolation_unavailable" in r.out or b"internal" in r.out
         return
-    result = harness.strict_json(r.out)
+    result = results.strict_json(r.out)
     assert result["stdout"].split() == ["1024", "0", "100000"], (limit, result)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import harness
+import leftovers
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -123,7 +125,7 @@ def test_KER_06_no_control_groups(isle):
     assert r.result["isolation"]["downgrades"] == NOTHING
     usage = r.result["usage"]
     assert usage["cpu_ms"] is None and usage["memory_peak_bytes"] is None and usage["pids_peak"] is None
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 def test_KER_06_the_second_lines_hold(isle):
@@ -133,7 +135,7 @@ def test_KER_06_the_second_lines_hold(isle):
     r = isle.command(bomb, "--pids", "32", "--timeout", "2", prefix=elsewhere(shell))
     assert r.reason in ("timeout", "error"), r.result
     assert "Resource temporarily unavailable" in r.stderr
-    assert harness.nothing_runs(3)
+    assert leftovers.nothing_runs(3)
 
 
 @pytest.mark.parametrize("missing", sorted(WITHOUT))
@@ -171,6 +173,6 @@ def test_KER_04_no_proc(isle):
     env = {"ISLE_LIBEXEC": str(harness.ISLE.parent)}  # else it is found through /proc
     r = isle.run("--json", "-l", "bash", "-c", "echo hi", prefix=elsewhere("umount -l /proc"), env=env)
     if r.status == 0:
-        assert harness.strict_json(r.out)["isolation"]["level"] == "full"
+        assert results.strict_json(r.out)["isolation"]["level"] == "full"
     else:
         assert r.status == 125 and b"/proc" in r.err + r.out, r

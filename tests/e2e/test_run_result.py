@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 
 import harness
+import leftovers
 import pytest
 
 SLOW = harness.SLOW
@@ -119,7 +120,7 @@ def test_ten_side_by_side_over_two_data_folders(isle):
         for i, r in enumerate(runs):
             assert r.lines == [str(i), "5"] and r.status == i, r.result
         assert len({r.result["job_id"] for r in runs}) == 10
-        assert harness.until(lambda: not harness.left_folders(other_data), 3)
+        assert harness.until(lambda: not leftovers.left_folders(other_data), 3)
 
 
 def test_orphans_die_with_the_main_process(isle):
@@ -134,7 +135,7 @@ print("main")
 """
     r = isle.command(["python3", "-c", code])
     assert r.lines == ["main"] and r.wall < 2 * SLOW
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 def test_metadata(isle):

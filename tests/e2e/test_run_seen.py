@@ -8,6 +8,7 @@ import pathlib
 from collections.abc import Iterator
 
 import harness
+import leftovers
 import pytest
 
 pytestmark = pytest.mark.usefixtures("host")
@@ -22,7 +23,7 @@ def running(isle: harness.Isle, *options: str, argv: tuple[str, ...] = ("sleep",
     try:
 
         def below() -> dict[str, int] | None:
-            table = harness.processes()
+            table = leftovers.processes()
             found = {}
             for q in table.values():
                 up = q
@@ -129,7 +130,7 @@ def test_identity(isle):
             launcher = pathlib.Path(f"/proc/{pids['isle-launcher']}/oom_score_adj").read_text()
             assert int(launcher) < 500
         assert len(set(uids)) == 4, "no uid twice: job, shim, of either instance"
-        assert min(uids) >= harness.UID_FLOOR
+        assert min(uids) >= leftovers.UID_FLOOR
 
 
 def test_the_service_is_small(isle):

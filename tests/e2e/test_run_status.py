@@ -7,7 +7,9 @@ import subprocess
 import time
 
 import harness
+import leftovers
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -83,8 +85,8 @@ def test_cancelled(isle, how):
     out, err = p.communicate(timeout=10 * SLOW)
     assert time.monotonic() - begin < 2 * SLOW
     assert p.returncode == 130, (p.returncode, out, err)
-    r = harness.strict_json(out)
-    harness.check_result(r)
+    r = results.strict_json(out)
+    results.check_result(r)
     assert r["reason"] == "cancelled" and r["stdout"] == "begun\n"
 
 
@@ -94,7 +96,7 @@ def test_cancelled_job_ignores_term(isle):
     begin = time.monotonic()
     p.send_signal(signal.SIGINT)
     out, _ = p.communicate(timeout=10 * SLOW)
-    assert p.returncode == 130 and harness.strict_json(out)["signal"] == 9
+    assert p.returncode == 130 and results.strict_json(out)["signal"] == 9
     assert 0.4 <= time.monotonic() - begin < 2.5 * SLOW
 
 
@@ -152,6 +154,6 @@ def test_killed_front_leaves_nothing(isle):
         time.sleep(delay)
         p.kill()
         p.communicate()
-        assert harness.nothing_runs(5), delay
+        assert leftovers.nothing_runs(5), delay
     # the next start cleans what a killed front could not
     assert isle.sh("echo next").lines == ["next"]

@@ -11,7 +11,9 @@ import subprocess
 import time
 
 import harness
+import leftovers
 import pytest
+import results
 
 SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
@@ -150,7 +152,7 @@ def test_second_signal_does_not_wait(isle):
     p.communicate(timeout=10 * SLOW)
     assert p.returncode == 130
     assert time.monotonic() - begin < 0.45 * SLOW or SLOW > 1
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 def test_hang_up_ends_the_job(isle):
@@ -159,7 +161,7 @@ def test_hang_up_ends_the_job(isle):
     p.send_signal(signal.SIGHUP)
     p.communicate(timeout=10 * SLOW)
     assert p.returncode == 130
-    assert harness.nothing_runs()
+    assert leftovers.nothing_runs()
 
 
 def test_nohup_is_respected(isle):
@@ -238,7 +240,7 @@ def test_stdout_that_does_not_block(isle, options):
 
 
 def test_plan_shows_the_mounts_a_job_has(isle):
-    plan = harness.strict_json(isle.run("--show-plan", "--json", "--", "true").out)
+    plan = results.strict_json(isle.run("--show-plan", "--json", "--", "true").out)
     shown = {m["target"] for m in plan["mounts"]} - {"/etc"}  # made inside the root itself
     table = isle.command(["cat", "/proc/self/mounts"]).lines
     found = {line.split()[1] for line in table}

@@ -8,6 +8,7 @@ import subprocess
 
 import harness
 import host
+import leftovers
 import pytest
 
 BUILD = harness.ISLE.parents[2]
@@ -163,7 +164,7 @@ def test_groups_of_other_hosts(probe, change, lost):
     assert r.returncode == 0, r
     got = int(fields(r.stdout)["downgrades"])
     if lost is None:  # v2 alone: what this kernel's v2 tree has
-        have = next(m for m in harness.cgroup_mounts() if (m / "cgroup.controllers").exists())
+        have = next(m for m in leftovers.cgroup_mounts() if (m / "cgroup.controllers").exists())
         names = (have / "cgroup.controllers").read_text().split()
         lost = sum(
             bit for name, bit in (("memory", NO_MEMORY), ("pids", NO_PIDS), ("cpu", NO_CPU)) if name not in names
@@ -183,7 +184,7 @@ def test_the_whole_instance_has_limits(probe):
         f = fields("".join(lines))
         number, pids = f["instance"], {f["service"], f["launcher"]}
         found = {}
-        for mount in harness.cgroup_mounts():
+        for mount in leftovers.cgroup_mounts():
             group = mount / "isle" / number
             for name in ("memory.limit_in_bytes", "memory.max", "pids.max"):
                 limit = group / name
@@ -221,7 +222,7 @@ def test_a_caller_with_odd_habits(probe):
 @pytest.mark.parametrize("place", ["", "service"])
 def test_groups_of_a_stranger_are_not_taken(probe, place):
     """A number whose group holds processes is somebody's, whatever its lock file says; all of it stays."""
-    mount = next((m for m in harness.cgroup_mounts() if (m / "cgroup.controllers").exists()), None)
+    mount = next((m for m in leftovers.cgroup_mounts() if (m / "cgroup.controllers").exists()), None)
     if mount is None:
         pytest.skip("no v2 tree")
     number = max((int(i.name) for i in (mount / "isle").glob("*/")), default=-1) + 1

@@ -10,6 +10,7 @@ import shutil
 import signal
 
 import harness
+import leftovers
 import pytest
 import variants
 
@@ -35,12 +36,12 @@ def isle(account) -> harness.Isle:
     return there
 
 
-def running(account: variants.Account) -> list[harness.Process]:
+def running(account: variants.Account) -> list[leftovers.Process]:
     """Processes of the account and of its subordinate ids."""
     last = max(account.uid, subordinate(account) + 65535)
     first = subordinate(account) or account.uid
     return [
-        p for p in harness.processes().values() if p.state != "Z" and (p.uid == account.uid or first <= p.uid <= last)
+        p for p in leftovers.processes().values() if p.state != "Z" and (p.uid == account.uid or first <= p.uid <= last)
     ]
 
 

@@ -29,7 +29,7 @@ def test_table_has_every_case_and_attack():
 
 
 def test_downgrades(isle, host):
-    """Those of the variant and nothing else; harness.check_result() asks the same of every other result."""
+    """Those of the variant and nothing else; results.check_result() asks the same of every other result."""
     r = isle.sh("echo fine")
     assert r.reason == "ok" and r.lines == ["fine"]
     assert r.result["isolation"]["downgrades"] == list(variants.NOW.downgrades)

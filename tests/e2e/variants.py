@@ -6,7 +6,7 @@ and attack on what it depends, and what it needs of the host. A test without an 
 the start, and runs once (MORE names the exceptions).
 
 Adding a variant: one row in VARIANTS. A launcher's row says the words that follow `isle run`; harness.Isle puts them
-there and harness.check_result() expects the launcher's name in every result.
+there and results.check_result() expects the launcher's name in every result.
 """
 
 from __future__ import annotations
