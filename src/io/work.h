@@ -1,8 +1,9 @@
 // work.h: what would block the loop (a hash, a zip, an fsync, the removal of a tree) runs on a few
 // threads; its end is told on the loop.
 //
-// Threads are started with the first piece of work, so a process that never has any has one thread.
-// Start nothing before the process has dropped its rights.
+// Threads are started with the first pieces of work, so a process that never has any has one thread;
+// they stay, and sleep while there is nothing to do. All signals are blocked in them. Queue nothing
+// before the process has dropped its rights.
 #ifndef ISLE_IO_WORK_H
 #define ISLE_IO_WORK_H
 
@@ -17,19 +18,24 @@ struct work {
     void (*run)(struct work *w); // on a thread: touches nothing but what the owner set aside for it
     void (*done)(struct work *w); // on the loop's thread, once; may queue the next piece
     void *ctx;
-    bool background; // waits behind those that are not: somebody waits for them
+    bool background; // waits behind those that are not (somebody waits for them), and leaves one
+                     // thread to them where there are several
     // inner
     struct work *next;
-    bool queued;
+    bool queued; // to be read, on the loop's thread: it is not the owner's now
 };
 
 // `threads` (1 to 16) at most. 0 or -errno.
 int work_pool_new(struct loop *l, unsigned threads, struct work_pool **ret);
-// 0, or -EAGAIN: no thread could be started (then nothing will be called).
+// 0; -EAGAIN: no thread could be started; -ESHUTDOWN: the pool was stopped. Then nothing will be
+// called.
 int work_queue(struct work_pool *p, struct work *w);
 // Pieces that were queued and whose `done` has not been called.
 unsigned work_waiting(const struct work_pool *p);
-// Waits for what runs; what was not begun is dropped without `done`. NULL is harmless.
+// Waits for what runs and ends the threads. No `done` is called any more, every piece is its
+// owner's again (`queued` is false). Harmless twice, and on NULL.
+void work_pool_stop(struct work_pool *p);
+// Stops it and frees it. NULL is harmless.
 void work_pool_free(struct work_pool *p);
 
 #endif
