@@ -112,6 +112,9 @@ static const char *values_of(const struct setting_spec *s, char *text, size_t si
         return add_words(text, size, s->choices ? s->choices : "");
     case SETTING_NAME:
         return "letters, digits, -; up to 63";
+    case SETTING_WORDS:
+        snprintf(text, size, "up to %lld words with commas between", (long long)s->max);
+        return text;
     case SETTING_CALLS:
         return "names with commas between";
     case SETTING_CHOICE:

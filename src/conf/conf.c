@@ -8,152 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define MB_OF_DISK 102400
-
-const struct setting_spec setting_specs[SETTING_COUNT] = {
-    [SETTING_PRESET] = {.name = "SANDBOX_PRESET",
-                        .type = SETTING_CHOICE,
-                        .initial = "",
-                        .choices = "",
-                        .lacking = "the platform's own defaults are not available; unset it",
-                        .help = "unset: the defaults of this table"},
-    [SETTING_RUNTIME_ENABLED] = {.name = "SANDBOX_RUNTIME_ENABLED",
-                                 .type = SETTING_BOOL,
-                                 .initial = "true",
-                                 .help = "false refuses every job"},
-    [SETTING_FILESYSTEM_ISOLATION_ENABLED] = {.name = "SANDBOX_FILESYSTEM_ISOLATION_ENABLED",
-                                              .type = SETTING_BOOL,
-                                              .initial = "true",
-                                              .choices = "true",
-                                              .lacking = "jobs without isolation are not available",
-                                              .help = "jobs run in namespaces of their own"},
-    [SETTING_FILESYSTEM_ISOLATION_BINARY] = {.name = "SANDBOX_FILESYSTEM_ISOLATION_BINARY",
-                                             .type = SETTING_PATH,
-                                             .initial = "",
-                                             .choices = "bwrap", // the platform's own default
-                                             .help = "the Bubblewrap that makes the sandboxes; "
-                                                     "bwrap: the runtime root's; unset: isle's own "
-                                                     "launcher"},
-    [SETTING_LEGACY_FALLBACK_ENABLED] =
-        {.name = "SANDBOX_LEGACY_FALLBACK_ENABLED",
-         .type = SETTING_BOOL,
-         .initial = "false",
-         .choices = "false",
-         .lacking = "running a job without isolation after a failure is not available",
-         .help = "what cannot be isolated does not run"},
-    [SETTING_REQUIRE_USER_NAMESPACE] =
-        {.name = "SANDBOX_REQUIRE_USER_NAMESPACE",
-         .type = SETTING_BOOL,
-         .initial = "false",
-         .help =
-             "true refuses jobs on a host where they cannot have a user namespace of their own"},
-    [SETTING_NETWORK_DEFAULT] = {.name = "SANDBOX_NETWORK_DEFAULT",
-                                 .type = SETTING_CHOICE,
-                                 .initial = "none",
-                                 .choices = "none host",
-                                 .lacking = "there is no such network",
-                                 .help = "network of jobs that do not say: none (a loopback of "
-                                         "their own) or host (the host's)"},
-    [SETTING_NETWORK_ALLOW_HOST] = {.name = "SANDBOX_NETWORK_ALLOW_HOST",
-                                    .type = SETTING_BOOL,
-                                    .initial = "false",
-                                    .help = "true lets jobs have the host's network, which their "
-                                            "results list as a downgrade"},
-    [SETTING_ALLOW_UNISOLATED] = {.name = "SANDBOX_ALLOW_UNISOLATED",
-                                  .type = SETTING_BOOL,
-                                  .initial = "false",
-                                  .choices = "false",
-                                  .lacking = "jobs without isolation are not available",
-                                  .help = "no job runs without isolation"},
-    [SETTING_DEFAULT_PYTHON_BINARIES] =
-        {.name = "SANDBOX_DEFAULT_PYTHON_BINARIES",
-         .type = SETTING_CHOICE,
-         .initial = "",
-         .choices = "",
-         .lacking = "Python jobs run by the runtime root's python3.13; unset it",
-         .help = "unset: /usr/bin/python3.13 of the runtime root"},
-    [SETTING_RUNTIME_ROOT] = {.name = "SANDBOX_RUNTIME_ROOT",
-                              .type = SETTING_PATH,
-                              .initial = "/var/lib/isle/runtime/current",
-                              .help = "the system that jobs see as /usr"},
-    [SETTING_WORKSPACE_ROOT] = {.name = "SANDBOX_WORKSPACE_ROOT",
-                                .type = SETTING_PATH,
-                                .initial = "/var/lib/isle/data",
-                                .help = "data folder: workspaces of jobs"},
-    [SETTING_PACKAGES_ROOT] =
-        {.name = "SANDBOX_PACKAGES_ROOT",
-         .type = SETTING_PATH,
-         .initial = "",
-         .help = "folder of package sets, one folder each; unset: jobs can name none"},
-    [SETTING_RUN_DIR] = {.name = "SANDBOX_RUN_DIR",
-                         .type = SETTING_PATH,
-                         .initial = "/run/isle",
-                         .help = "lock files; one folder for all data folders of a host"},
-    [SETTING_HOSTNAME] = {.name = "SANDBOX_HOSTNAME",
-                          .type = SETTING_NAME,
-                          .initial = "clouisle-sandbox",
-                          .help = "host name inside"},
-    [SETTING_SECCOMP_ALLOW] =
-        {.name = "SANDBOX_SECCOMP_ALLOW",
-         .type = SETTING_CALLS,
-         .initial = "",
-         .help =
-             "system calls that jobs may make, with any arguments, besides those of the policy"},
-    [SETTING_MAX_DISK_MB] = {.name = "SANDBOX_MAX_DISK_MB",
-                             .type = SETTING_NUMBER,
-                             .unit = "MB",
-                             .initial = "8192",
-                             .min = 0,
-                             .max = MB_OF_DISK,
-                             .help = "largest disk_mb a job may ask for"},
-    [SETTING_TMPFS_WORKSPACE_MB] =
-        {.name = "SANDBOX_TMPFS_WORKSPACE_MB",
-         .type = SETTING_NUMBER,
-         .unit = "MB",
-         .initial = "64",
-         .min = 0,
-         .max = 65536,
-         .help = "one-shot workspaces up to this disk_mb are in memory, larger ones on disk"},
-    [SETTING_ARTIFACT_MAX_FILE_SIZE_MB] = {.name = "SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB",
-                                           .type = SETTING_NUMBER,
-                                           .unit = "MB",
-                                           .initial = "10",
-                                           .min = 1,
-                                           .max = 1024,
-                                           .help = "largest artifact"},
-    [SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] = {.name = "SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB",
-                                            .type = SETTING_NUMBER,
-                                            .unit = "MB",
-                                            .initial = "10",
-                                            .min = 1,
-                                            .max = 4096,
-                                            .help = "all artifacts of one job together"},
-    [SETTING_INSTANCE_MEMORY_MB] =
-        {.name = "SANDBOX_INSTANCE_MEMORY_MB",
-         .type = SETTING_NUMBER,
-         .unit = "MB",
-         .initial = "0",
-         .min = 0,
-         .max = 16777216,
-         .help = "memory of isle and all its jobs together; 0: no bound of its own"},
-    [SETTING_INSTANCE_PIDS] =
-        {.name = "SANDBOX_INSTANCE_PIDS",
-         .type = SETTING_NUMBER,
-         .unit = "processes",
-         .initial = "0",
-         .min = 0,
-         .max = 4194304,
-         .help = "processes of isle and all its jobs together; 0: no bound of its own"},
-    [SETTING_TEST_REFUSE_RUNGS] = {.name = "ISLE_TEST_REFUSE_RUNGS",
-                                   .type = SETTING_NUMBER,
-                                   .initial = "0",
-                                   .min = 0,
-                                   .max = 255,
-                                   .help =
-                                       "tests: ways to make the job's user namespace not to use",
-                                   .hidden = true},
-};
-
 static int refuse(struct conf_error *e, const struct setting_spec *s, const char *value,
                   const char *why)
 {
@@ -251,6 +105,29 @@ static int read_calls(const struct setting_spec *s, const char *value, struct co
                : refuse(e, s, value, "is no list of system calls: names with commas between");
 }
 
+// Words with commas between, no blanks; what each of them has to be is its user's.
+static int read_words(const struct setting_spec *s, const char *value, struct conf_error *e)
+{
+    int64_t n = 1;
+    size_t len = 0; // of the word so far
+    for (const char *p = value; *p; p++) {
+        if (*p <= ' ' || *p > '~') {
+            return refuse(e, s, value, "is no list: words with commas between, without blanks");
+        }
+        if (*p == ',' && (len == 0 || !p[1])) {
+            return refuse(e, s, value, "has an empty word");
+        }
+        n += *p == ',';
+        len = *p == ',' ? 0 : len + 1;
+        if (len > SETTING_MAX_WORD) {
+            return refuse(e, s, value, "has a word of more than 255 characters");
+        }
+    }
+    char why[80];
+    snprintf(why, sizeof why, "has more than %lld words", (long long)s->max);
+    return n <= s->max ? 0 : refuse(e, s, value, why);
+}
+
 static int read_path(const struct setting_spec *s, const char *value, struct conf_error *e)
 {
     bool word = s->choices && is_choice(s->choices, value);
@@ -274,6 +151,8 @@ static int read_setting(struct conf *c, enum setting n, const char *value, struc
         return read_name(s, value, e);
     case SETTING_CALLS:
         return read_calls(s, value, e);
+    case SETTING_WORDS:
+        return read_words(s, value, e);
     case SETTING_CHOICE:
         return is_choice(s->choices, value) ? 0 : refuse_choice(e, s, value);
     }

@@ -31,6 +31,24 @@ enum setting {
     SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB,
     SETTING_INSTANCE_MEMORY_MB,
     SETTING_INSTANCE_PIDS,
+    SETTING_WORKER_CONCURRENCY,
+    SETTING_TEAM_CONCURRENCY,
+    SETTING_QUEUE_LIMIT,
+    SETTING_QUEUE_TEAM_LIMIT,
+    SETTING_QUEUE_TIMEOUT_SECONDS,
+    SETTING_DRAIN_SECONDS,
+    SETTING_RESULT_TTL_SECONDS,
+    SETTING_SESSION_TTL_HOURS,
+    SETTING_SESSION_CLEANUP_BATCH_SIZE,
+    SETTING_STREAM_TOOL_TIMEOUT_CODE,
+    SETTING_LISTEN,
+    SETTING_SOCKET,
+    SETTING_ALLOWED_HOSTS,
+    SETTING_ALLOWED_ORIGINS,
+    SETTING_TRUSTED_PROXIES,
+    SETTING_LOG_FORMAT,
+    SETTING_LOG_LEVEL,
+    SETTING_AUDIT_LOG,
     SETTING_TEST_REFUSE_RUNGS,
     SETTING_COUNT,
 };
@@ -41,8 +59,11 @@ enum setting_type {
     SETTING_PATH,   // absolute, or one of `choices`; unset where `initial` is
     SETTING_NAME,   // a host name's label: letters, digits, -, at most 63
     SETTING_CHOICE, // one of `choices`
+    SETTING_WORDS,  // words with commas between, at most `max` of SETTING_MAX_WORD bytes each
     SETTING_CALLS,  // names of system calls, separated by commas; who they are is cli/calls.h's
 };
+
+enum { SETTING_MAX_WORD = 255 };
 
 struct setting_spec {
     const char *name; // of the environment variable

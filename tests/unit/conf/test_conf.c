@@ -88,6 +88,14 @@ static void refuses(void **state)
         {"SANDBOX_LEGACY_FALLBACK_ENABLED=true",
          "SANDBOX_LEGACY_FALLBACK_ENABLED: true is refused: running a job without isolation after "
          "a failure is not available; the value can be: false"},
+        {"ISLE_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2",
+         "ISLE_TRUSTED_PROXIES: 10.0.0.1, 10.0.0.2 is no list: words with commas between, without "
+         "blanks"},
+        {"ISLE_ALLOWED_HOSTS=a,,b", "ISLE_ALLOWED_HOSTS: a,,b has an empty word"},
+        {"ISLE_ALLOWED_HOSTS=a,", "ISLE_ALLOWED_HOSTS: a, has an empty word"},
+        {"ISLE_LISTEN=a,b,c,d,e,f,g,h,i", "ISLE_LISTEN: a,b,c,d,e,f,g,h,i has more than 8 words"},
+        {"ISLE_LOG_FORMAT=xml",
+         "ISLE_LOG_FORMAT: xml is refused: there is no such format; the value can be: text json"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct conf c = {};
