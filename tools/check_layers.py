@@ -42,7 +42,8 @@ LAYERS = {
         # the front: cli includes guest for the names of system calls
         "cli": "base plan guest host start codec io conf model workspace runtime job doctor",
         "client": "base codec model conf cli",  # the program that speaks to a service
-        "app": "base plan kernel start codec io http conf model workspace runtime job queue store log doctor serve api cli",
+        "app": "base plan kernel start codec io http conf model workspace runtime job queue store log doctor serve api"
+        " cli",
     }.items()
 }
 
