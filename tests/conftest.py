@@ -9,6 +9,7 @@ import os
 import pathlib
 import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,6 +19,7 @@ import canaries
 import harness
 import leftovers
 import variants
+from service import Service, serving
 
 # Started in the background or by nohup(1), a shell's children ignore these, and so would every isle of a test.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
@@ -63,6 +65,14 @@ if variants.NOW.user:
         """As pytest's, where the account can work in it."""
         with variants.folder("isle-tmp-") as made:
             yield made
+
+
+@pytest.fixture(scope="module")
+def service(isle: harness.Isle, request: pytest.FixtureRequest) -> Iterator[Service]:
+    """One for all tests of a module, which may name its SERVICE_SETTINGS."""
+    assert isle
+    with serving(getattr(request.module, "SERVICE_SETTINGS", {})) as s:
+        yield s
 
 
 @pytest.fixture(scope="session")

@@ -56,6 +56,18 @@ def of_instance(uid: int) -> bool:
     return uid >= UID_FLOOR or (variants.Session.account is not None and uid == variants.Session.account.uid)
 
 
+# Fronts of services that run on while tests look (service.py).
+EXPECTED: set[int] = set()
+
+
+def ancestors(pid: int, table: dict[int, Process]) -> list[int]:
+    found = []
+    while pid in table and pid not in found:
+        found.append(pid)
+        pid = table[pid].ppid
+    return found
+
+
 def left_processes() -> list[Process]:
     """Processes under an instance's uid without a living `isle` of somebody else above them.
 
@@ -67,6 +79,8 @@ def left_processes() -> list[Process]:
     left = []
     for p in table.values():
         if not of_instance(p.uid) or (p.state == "Z" and SHARED_HOST):
+            continue
+        if EXPECTED.intersection(ancestors(p.pid, table)):
             continue
         at = p
         while of_instance(at.uid) and at.ppid in table:
@@ -263,10 +277,23 @@ def _mounts_differ(before: Picture) -> list[str]:
     return new + gone
 
 
+def of_services(namespaces: set[str]) -> set[str]:
+    """Those of jobs that a service which runs on has prepared."""
+    if not namespaces or not EXPECTED:
+        return set()
+    table = processes()
+    found = set()
+    for pid in table:
+        if EXPECTED.intersection(ancestors(pid, table)):
+            with contextlib.suppress(OSError):
+                found.add(os.readlink(f"/proc/{pid}/ns/net"))
+    return found
+
+
 def _netns_left(before: set[str]) -> set[str]:
     now = net_namespaces() - before
     if not SHARED_HOST:
-        return now
+        return now - of_services(now)
     # Another instance's namespaces come and go: only those that nobody's front explains count.
     mine = set()
     for p in left_processes():

@@ -202,8 +202,9 @@ def copy_program(isle: pathlib.Path, to: pathlib.Path) -> pathlib.Path:
     """All parts of isle in one folder that everybody may read: a build folder often is nobody else's to see."""
     built = isle.resolve().parent
     shutil.copytree(built / "guest", to / "guest")
-    for name in ("isle", "isle-launcher", "isle-shim"):
-        shutil.copy2(built / name, to / name)
+    for path in built.glob("isle*"):
+        if path.is_file():
+            shutil.copy2(path, to / path.name)
     for path in [to, *to.rglob("*")]:
         path.chmod(path.stat().st_mode | 0o555)
     return to / "isle"
