@@ -249,8 +249,12 @@ static void front_ready(struct loop_watch *w, uint32_t events)
 
 static int begin(struct service *s, const struct seat *seat)
 {
-    s->sink = (struct job_sink){
-        s, job_output, job_artifact, job_artifact_data, job_collected, job_finished};
+    s->sink = (struct job_sink){.ctx = s,
+                                .output = job_output,
+                                .artifact = job_artifact,
+                                .artifact_data = job_artifact_data,
+                                .collected = job_collected,
+                                .done = job_finished};
     s->front = seat->front;
     s->watch = LOOP_WATCH_INIT(front_ready, s);
     s->out = OUTBOX_INIT(OUT_BYTES);

@@ -1,8 +1,9 @@
 // pipeline.h: what a job goes through: prepare -> install -> execute -> collect. Read
-// job/pipeline.c from top to bottom: the stages stand there in that order.
+// job/pipeline.c first: the table of the stages and the rules between them stand there; each stage
+// is a file of its own.
 //
 // The pipeline declares what it needs of others (struct runner, struct job_sink); who provides it
-// depends on the program: `isle run` today, isled later.
+// depends on the program: `isle run`, isled.
 #ifndef ISLE_JOB_PIPELINE_H
 #define ISLE_JOB_PIPELINE_H
 
@@ -14,6 +15,9 @@ struct loop;     // io/loop.h
 struct runner;   // job/runner.h: the launcher's socket and what is in flight on it
 struct uids;     // workspace/uids.h
 struct pipeline; // one job on its way
+
+// What is short when a job cannot even begin.
+enum pipeline_lack { PIPELINE_NO_UID = 1, PIPELINE_NO_DISK, PIPELINE_NO_MEMORY };
 
 // Where a job's live output, artifacts and end go. Every function may be NULL. They run on the
 // loop, and may call pipeline_hold() and pipeline_cancel(), but not pipeline_free().
@@ -29,7 +33,21 @@ struct job_sink {
     // launcher ends now and takes what is left of one-shot workspaces along.
     bool (*collected)(void *ctx);
     void (*done)(void *ctx,
-                 struct result *r); // the last call; r stays the pipeline's until it returns
+                 struct result *r); // the last call; r stays the pipeline's until it is freed
+    // PREPARING, RUNNING, COLLECTING (only where there is something to collect), as they begin.
+    void (*status)(void *ctx, enum job_status status);
+    // Nothing of the job has begun, for want of something that comes back: *job is the sink's, to
+    // be started again, and this is the last call instead of `done`. NULL: it ends as `internal`.
+    void (*lacking)(void *ctx, enum pipeline_lack lack, struct job *job);
+};
+
+// A session's workspace, and since when the job has waited. Zeroed: a one-shot workspace, and now.
+struct pipeline_place {
+    const char *workspace; // "kept/ID"; NULL: none. The caller's, as the descriptor is
+    int fd;                // of its files
+    uint32_t uid;
+    int64_t disk_bytes; // what it takes, as last measured; -1: not known
+    int64_t queued_ms;  // 0: now
 };
 
 struct pipeline_config {
@@ -55,8 +73,14 @@ struct pipeline_config {
 // must outlive the pipeline. 0 or -errno.
 int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
                    struct job *job, const struct job_sink *sink, struct pipeline **ret);
-// TERM, KILL after 0.5 s; reason cancelled. Idempotent; harmless once done.
-void pipeline_cancel(struct pipeline *p);
+// Between pipeline_start() and the loop's next turn.
+void pipeline_set_place(struct pipeline *p, const struct pipeline_place *place);
+// As it is now (under_way until `done`); valid as long as the pipeline.
+const struct result *pipeline_result(const struct pipeline *p);
+// TERM, KILL after 0.5 s; the verdict is `reason` unless there is one. Idempotent; harmless once
+// done.
+void pipeline_stop(struct pipeline *p, enum reason reason, const char *text);
+void pipeline_cancel(struct pipeline *p); // "Cancelled"
 // Back-pressure: while held, the job's output is not read and artifacts are not sent; time limits
 // and the end of the job go on.
 void pipeline_hold(struct pipeline *p, bool hold);

@@ -106,3 +106,11 @@ void lower_job(const struct job *j, const struct lower_host *host,
     q->limits.file_bytes = disk_mb * MB > FILE_BYTES_MIN ? disk_mb * MB : FILE_BYTES_MIN;
     size_tmp(disk_mb, memory_mb, &q->limits);
 }
+
+void lower_into_session(const struct job *j, struct lowered *l)
+{
+    l->start.workspace_kind = PLAN_WORKSPACE_FOLDER;
+    l->start.filter = PLAN_FILTER_FOLDER;
+    l->start.tmp_folder = 1;
+    l->start.limits.memory_bytes = (uint64_t)j->limits.value[LIMIT_MEMORY] * MB;
+}

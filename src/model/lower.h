@@ -45,6 +45,9 @@ struct lowered {
                                // to fill
 };
 
+// The workspace is a session's folder, with its /tmp, whatever its size.
+void lower_into_session(const struct job *j, struct lowered *l);
+
 // `limits` were checked. Sizes are never 0, which would mean unlimited to the kernel.
 void lower_job(const struct job *j, const struct lower_host *host,
                const struct lower_staged *staged, struct lowered *ret);

@@ -74,7 +74,8 @@ void result_fail(struct result *r, enum reason reason, enum stage stage, const c
 
 enum job_status result_status(const struct result *r)
 {
-    return r->reason == REASON_OK          ? STATUS_COMPLETED
+    return r->under_way                    ? r->status
+           : r->reason == REASON_OK        ? STATUS_COMPLETED
            : r->reason == REASON_CANCELLED ? STATUS_CANCELLED
                                            : STATUS_FAILED;
 }

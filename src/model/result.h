@@ -70,6 +70,8 @@ struct result_artifact {
 
 struct result {
     char job_id[37];
+    bool under_way;         // not ended: `status` says how far it is, and there is no reason
+    enum job_status status; // of one under way
     enum reason reason;
     enum stage stage; // where it failed; NONE when finished
     char *value;      // JSON text of the result, or NULL: null
@@ -105,7 +107,7 @@ void result_done(struct result *r);
 void result_fail(struct result *r, enum reason reason, enum stage stage, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Derived, never stored: success <=> ok <=> completed.
+// Once it has ended derived, never stored: success <=> ok <=> completed.
 enum job_status result_status(const struct result *r);
 // Exit status of `isle run`: the job's own (1 if it exited 0 without success), 128+n by signal n,
 // 124, 137, 130, 125.

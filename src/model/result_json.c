@@ -2,6 +2,7 @@
 // the platform rely on the types (stdout and stderr are strings, metadata is an object, always).
 #include "model/result.h"
 
+#include "base/clock.h"
 #include "codec/json_out.h"
 
 #include <stdio.h>
@@ -19,9 +20,9 @@ static void put_int(struct buf *out, const char *key, int64_t value)
 static void put_outcome(struct buf *out, const struct result *r)
 {
     json_put_text(out, "job_id", r->job_id);
-    json_put_bool(out, "success", r->reason == REASON_OK);
+    json_put_bool(out, "success", result_status(r) == STATUS_COMPLETED);
     json_put_text(out, "status", status_names[result_status(r)]);
-    json_put_text(out, "reason", reason_names[r->reason]);
+    json_put_text(out, "reason", r->under_way ? NULL : reason_names[r->reason]);
     json_put_json(out, "result", r->value);
     json_put_text(out, "error", r->error);
     put_int(out, "exit_code", r->signal > 0 || r->exit_code < 0 ? RESULT_UNKNOWN : r->exit_code);
@@ -112,11 +113,11 @@ static void put_time(struct buf *out, const char *key, int64_t ms)
     json_put_text(out, key, text);
 }
 
-// From `begin` to `end` or, where that was not reached, to the job's end. `absent` for what never
-// began.
+// From `begin` to `end` or, where that was not reached, to the job's end or now. `absent` for what
+// never began.
 static int64_t span(const struct result *r, int64_t begin, int64_t end, int64_t absent)
 {
-    int64_t until = end ? end : r->completed_at;
+    int64_t until = end ? end : r->completed_at ? r->completed_at : clock_wall_ms();
     if (!begin) {
         return absent;
     }
@@ -168,7 +169,8 @@ static void put_metadata(struct buf *out, const struct result *r)
     put_durations(out, r);
     json_put_bool(out, "cache_hit_python", false);
     json_put_bool(out, "cache_hit_node", false);
-    json_put_int(out, "exit_code", r->reason == REASON_OK ? 0 : 1); // success or not, as documented
+    // success or not, as documented
+    put_int(out, "exit_code", r->under_way ? RESULT_UNKNOWN : r->reason != REASON_OK);
     json_put_text(out, "worker_id", NULL);
     json_end(out, '}');
 }

@@ -59,16 +59,21 @@ void disk_end(struct disk *d) { walk_end(&d->walk); }
 static uint64_t fall(uint64_t from, uint64_t to) { return from > to ? from - to : 0; }
 
 // The blocks of the folders that every workspace has are nobody's use.
-static uint64_t own_bytes(const struct walk *w)
+static uint64_t own_bytes(const struct disk *d)
 {
-    uint64_t given = (uint64_t)stage_n_folders * 4096;
-    return w->bytes > given ? w->bytes - given : 0;
+    uint64_t given = (uint64_t)(stage_n_folders + d->given_folders) * 4096;
+    return d->walk.bytes > given ? d->walk.bytes - given : 0;
+}
+
+static uint64_t own_entries(const struct disk *d)
+{
+    return d->walk.entries > d->given_folders ? d->walk.entries - d->given_folders : 0;
 }
 
 static int judge(struct disk *d, const struct space *now)
 {
-    d->used_bytes = own_bytes(&d->walk);
-    d->used_entries = d->walk.entries;
+    d->used_bytes = own_bytes(d);
+    d->used_entries = own_entries(d);
     d->walk_free = now->free;
     d->walk_free_inodes = now->inodes;
     uint64_t used = d->used_bytes;
@@ -88,7 +93,7 @@ static int walk_on(struct disk *d, const struct space *now)
         return e;
     }
     // enough is enough, even in mid-walk: a tree may grow faster than it is walked
-    bool over = own_bytes(&d->walk) > d->max_bytes || d->walk.entries > d->max_entries;
+    bool over = own_bytes(d) > d->max_bytes || own_entries(d) > d->max_entries;
     if (e == 0 && !over) {
         return DISK_FINE;
     }
@@ -176,7 +181,7 @@ int disk_settle(struct disk *d)
     }
     // bounded: past the limit on entries the verdict is clear
     while (!e && (e = walk_step(&d->walk, STEP_ENTRIES)) == 0) {
-        if (d->walk.entries > d->max_entries) {
+        if (own_entries(d) > d->max_entries) {
             walk_end(&d->walk);
             e = 1;
         }

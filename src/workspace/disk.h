@@ -27,6 +27,7 @@ enum disk_verdict {
 struct disk {
     int root; // of the workspace; not owned
     uint64_t max_bytes, max_entries;
+    unsigned given_folders;            // in it beside stage_folders, that are nobody's use either
     uint64_t used_bytes, used_entries; // by the last whole walk
     // inner
     uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk

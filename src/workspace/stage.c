@@ -100,6 +100,7 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
     if (n < 0 && n != -ENOSPC) {
         return fail(error, (int)n, f->target, strerror((int)-n));
     }
+    error->no_room = n < 0;
     if (n < 0) { // a tmpfs of that size, or a folder on the host's disk
         return fail(error, -ENOSPC, f->target,
                     "no space left, within limits.disk_mb or on the disk of the workspaces");

@@ -4,6 +4,7 @@
 
 #include "model/job.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -17,6 +18,7 @@ struct stage_need {
 };
 
 struct stage_error {
+    bool no_room; // the file system's, not what the job may take of it
     char text[512];
 };
 

@@ -1,0 +1,53 @@
+// collect.c: what the job used, and the files that it was asked to leave.
+#include "job/stages.h"
+
+#include "base/clock.h"
+#include "job/verdict.h"
+
+static void measure_workspace(struct pipeline *p)
+{
+    if (p->plan.start.workspace_kind == PLAN_WORKSPACE_TMPFS) {
+        p->result.usage.disk_bytes = disk_of_tmpfs(p->workspace);
+        return;
+    }
+    int verdict = disk_settle(&p->disk);
+    if (verdict >= 0) {
+        p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
+    }
+}
+
+void collect_more(struct pipeline *p)
+{
+    bool more = true;
+    while (more && !p->held && !p->unwanted) {
+        more = collection_step(&p->collection);
+    }
+    if (p->at == AT_COLLECT && (!p->held || p->unwanted)) {
+        pipeline_next(p);
+    }
+}
+
+void stage_collect(struct pipeline *p)
+{
+    if (p->executed_at_ns) {
+        measure_workspace(p);
+    }
+    if (!p->executed_at_ns || p->job.n_artifacts == 0) {
+        pipeline_next(p);
+        return;
+    }
+    p->result.collect_started_at = clock_wall_ms();
+    pipeline_tell(p, STATUS_COLLECTING);
+    if (p->at != AT_COLLECT) { // cancelled by whom it was told
+        return;
+    }
+    p->collection.workspace = p->workspace;
+    p->collection.uid = p->owner;
+    if (collection_begin(&p->collection)) {
+        result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");
+        pipeline_next(p);
+        return;
+    }
+    collect_more(p);
+}

@@ -1,0 +1,90 @@
+// stages.h: what the stages of a job share: the job on its way, and how one stage hands it to the
+// next. Inside job/ only. A stage is one file; which comes when stands in pipeline.c.
+#ifndef ISLE_JOB_STAGES_H
+#define ISLE_JOB_STAGES_H
+
+#include "io/pump.h"
+#include "job/collection.h"
+#include "job/guest.h"
+#include "job/pipeline.h"
+#include "job/runner.h"
+#include "job/sets.h"
+#include "job/stream.h"
+#include "workspace/disk.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum stage_at { AT_PREPARE, AT_INSTALL, AT_EXECUTE, AT_COLLECT, AT_END };
+
+struct pipeline {
+    struct loop *loop;
+    struct runner *runner;
+    const struct pipeline_config *config;
+    const struct job_sink *sink;
+    struct pipeline_place place;
+    struct job job;
+    struct result result;
+    enum stage_at at;
+    bool held;
+    bool unwanted; // cancelled: nobody wants what is left of it
+    struct loop_timer begin;
+
+    // prepare.c: the workspace
+    struct lowered plan;
+    uint32_t uid;   // of the workspace, in plans
+    uint32_t owner; // of its files: the same, or inner root where there is no other id
+    bool has_tmpfs, has_folder, was_ready;
+    int workspace; // -1: none yet
+    int measured;  // the folder that `disk` counts: a session's, with its /tmp; -1: `workspace`
+    struct disk disk;
+    struct runner_call call; // PLAN_TMPFS, then PLAN_START
+    // install.c
+    struct sets sets;
+    // execute.c: the sandbox
+    uint32_t id;             // 0: not running (yet)
+    uint64_t executed_at_ns; // 0: not yet
+    bool had_input;          // it is being read, and cannot be had again
+    bool stopping;           // TERM is on its way; KILL follows by kill_timer
+    bool lost;               // the launcher is: processes of the job may live a moment longer
+    uint64_t stop_grace_ms;
+    struct loop_timer time_limit, kill_timer, disk_timer, patience;
+    struct stream out, err;
+    struct pump input;
+    struct guest guest;
+    // collect.c
+    struct collection collection;
+
+    char chunk[STREAM_CHUNK_BYTES];
+};
+
+// Each begins its stage, and ends in pipeline_next() once, at once or later.
+void stage_prepare(struct pipeline *p);
+void stage_install(struct pipeline *p);
+void stage_execute(struct pipeline *p);
+void stage_collect(struct pipeline *p);
+
+// The stage is over, well or not: the next one that its verdict allows begins, or the job ends.
+void pipeline_next(struct pipeline *p);
+// For a reason of isle's own: "WHAT: why", and the job's next.
+void pipeline_give_up(struct pipeline *p, enum reason reason, const char *what, int error);
+// Something is short and nothing has begun: the job goes back to whoever can wait with it, or ends
+// as above.
+void pipeline_lacks(struct pipeline *p, enum pipeline_lack lack, const char *what, int error);
+void pipeline_tell(struct pipeline *p, enum job_status status);
+
+// prepare.c
+// Gives the workspace back: closed, and gone where it was the job's alone.
+void prepare_undo(struct pipeline *p);
+
+// execute.c
+void execute_init(struct pipeline *p);
+// TERM to every process now, KILL grace_ms later. Before the program runs there is nothing to warn.
+void execute_stop(struct pipeline *p, uint64_t grace_ms);
+void execute_undo(struct pipeline *p);
+
+// collect.c
+// As far as the sink takes it; ends the stage when all is sent.
+void collect_more(struct pipeline *p);
+
+#endif
