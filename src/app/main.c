@@ -76,7 +76,7 @@ static int be_service(int argc, char **argv)
         return 125; // the front was told why
     }
     signal(SIGPIPE, SIG_IGN);
-    if (conf_load(&conf, environ, &conf_error)) { // the front has loaded the same settings
+    if (conf_load_passed(environ, &conf, &conf_error)) { // the front has loaded the same settings
         fprintf(stderr, "isle: %s\n", conf_error.text);
         start_seat_done(&seat);
         return 125;

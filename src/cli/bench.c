@@ -27,6 +27,7 @@ enum {
 struct options {
     const char *rounds, *jobs, *in_flight, *launcher;
     struct option_list only;
+    struct front_given given;
     bool detail, json, help;
 };
 
@@ -46,6 +47,7 @@ static const struct option option_rows[] = {
     {"--detail", NULL, NULL, OPTION_FLAG, AT(detail),
      "also the launcher alone, a sandbox that waits, and where the time of a launch goes", NULL},
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line of JSON", NULL},
+    FRONT_OPTIONS(struct options, given),
     VERB_HELP(struct options, help),
 };
 
@@ -384,6 +386,8 @@ static void free_room(struct bench *b)
         free(b->report.marks_us[i % 2][i / 2]);
     }
     free(b->options.only.words);
+    free(b->options.given.set.words);
+    front_settings_done(&b->settings);
 }
 
 static int begin_service(struct bench *b, const struct cli_places *places)
@@ -472,7 +476,8 @@ static int bench_with_options(struct bench *b, const struct option_rest *rest,
         return complain("%.100s: takes no words; see isle bench --help",
                         rest->n_operands ? rest->operands[0] : "--");
     }
-    if (front_settings_load(&b->settings, &why) || front_check_places(places, &why)) {
+    if (front_settings_load(&b->options.given, &b->settings, &why) ||
+        front_check_places(places, &why)) {
         return complain("%s", why.text);
     }
     int status = read_options(b);

@@ -18,6 +18,7 @@ enum { NOT_ISOLATED = 1, CANCELLED = 130, NAME_WIDTH = 32 };
 
 struct options {
     const char *launcher;
+    struct front_given given;
     bool json, no_self_test, help;
 };
 
@@ -29,6 +30,7 @@ static const struct option option_rows[] = {
      "native bwrap"},
     {"--no-self-test", NULL, NULL, OPTION_FLAG, AT(no_self_test),
      "starts nothing: only looks and tries", NULL},
+    FRONT_OPTIONS(struct options, given),
     VERB_HELP(struct options, help),
 };
 
@@ -190,54 +192,62 @@ static int try_start(const struct front_settings *settings, const struct cli_pla
     return e;
 }
 
-static int doctor_run(int argc, char **argv, const struct cli_places *places)
+static int doctor_with_options(struct options *o, struct front_settings *settings,
+                               const struct cli_places *places)
 {
-    (void)argc;
     static struct doctor d; // large
-    struct options o = {};
-    struct option_rest rest = {};
-    static struct front_settings settings;
-    struct front_error why;
     static struct trial trial;
+    struct front_error why;
     struct bwrap_found bwrap;
     enum seat_launcher launcher;
-    int status;
-    if (!verb_begin(&verb_doctor, argv, &o, &rest, &status)) {
-        return status;
-    }
-    if (rest.n_operands || rest.command) {
-        return verb_complain("doctor", "%.60s: it takes no operand; see isle doctor --help",
-                             rest.n_operands ? rest.operands[0] : "--");
-    }
-    if (front_settings_load(&settings, &why) ||
-        front_choose_launcher(&settings, o.launcher, &launcher, &why)) {
+    if (front_settings_load(&o->given, settings, &why) ||
+        front_choose_launcher(settings, o->launcher, &launcher, &why)) {
         return verb_complain("doctor", "%s", why.text);
     }
-    if (launcher == SEAT_BWRAP && front_find_bwrap(&settings, &bwrap, &why)) { // its row says so
-        o.no_self_test = true;
+    if (launcher == SEAT_BWRAP && front_find_bwrap(settings, &bwrap, &why)) { // its row says so
+        o->no_self_test = true;
     }
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     d.root = root;
-    d.conf = &settings.conf;
+    d.conf = &settings->conf;
     d.libexec_dir = places->libexec_dir;
     d.wrapped = launcher == SEAT_BWRAP;
-    if (!o.no_self_test && places->found) {
-        int e = try_start(&settings, places, d.wrapped ? &bwrap : NULL, &trial);
+    if (!o->no_self_test && places->found) {
+        int e = try_start(settings, places, d.wrapped ? &bwrap : NULL, &trial);
         if (e) {
             return e == -EINTR ? CANCELLED : verb_complain("doctor", "%s", strerror(-e));
         }
         d.trial = &trial;
     }
     doctor_examine(&d);
-    if (o.json) {
+    int status = 0;
+    if (o->json) {
         status = print_json(&d);
     } else {
         print_table(&d);
-        status = 0;
     }
     int output = verb_end_output("doctor");
     status = status ? status : output;
     return status ? status : doctor_worst(&d) == DOCTOR_FAILED ? NOT_ISOLATED : 0;
+}
+
+static int doctor_run(int argc, char **argv, const struct cli_places *places)
+{
+    (void)argc;
+    struct options o = {};
+    struct option_rest rest = {};
+    struct front_settings settings = {};
+    int status = 0;
+    bool begun = verb_begin(&verb_doctor, argv, &o, &rest, &status);
+    if (begun && (rest.n_operands || rest.command)) {
+        status = verb_complain("doctor", "%.60s: it takes no operand; see isle doctor --help",
+                               rest.n_operands ? rest.operands[0] : "--");
+    } else if (begun) {
+        status = doctor_with_options(&o, &settings, places);
+    }
+    front_settings_done(&settings);
+    free(o.given.set.words);
+    return status;
 }
 
 static const struct verb_form forms[] = {{"[OPTIONS]", NULL}, {NULL, NULL}};

@@ -1,5 +1,6 @@
 #include "cli/front.h"
 
+#include "base/buf.h"
 #include "base/fd.h"
 #include "host/refusal.h"
 
@@ -23,38 +24,89 @@ static void find_places(struct front_settings *f)
     } table[] = {{SETTING_WORKSPACE_ROOT, f->places.data_dir},
                  {SETTING_RUN_DIR, f->places.run_dir},
                  {SETTING_RUNTIME_ROOT, f->places.runtime_root}};
-    start_places_find(&f->places);
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
-        if (!f->conf.given[table[i].setting]) {
+        if (!conf_given(&f->conf, table[i].setting)) {
             f->conf.text[table[i].setting] = table[i].place;
         }
     }
 }
 
-int front_settings_load(struct front_settings *ret, struct front_error *ret_error)
+int front_conf_load(const struct front_given *given, struct front_settings *ret,
+                    struct front_error *ret_error)
 {
-    struct conf_error setting;
-    struct calls_error call;
-    if (conf_load(&ret->conf, environ, &setting)) {
-        return refuse(ret_error, "", setting.text);
+    struct conf_error why;
+    size_t n = given->set.n;
+    AUTO_FREE struct conf_option *options = calloc(n + given->n_options + 1, sizeof *options);
+    if (!options) {
+        return refuse(ret_error, "not enough memory", "");
     }
-    if (!conf_bool(&ret->conf, SETTING_RUNTIME_ENABLED)) {
-        return refuse(ret_error, "SANDBOX_RUNTIME_ENABLED",
-                      " is false: every job is refused; unset it");
+    for (size_t i = 0; i < n; i++) {
+        if (conf_option_parse(given->set.words[i], &options[i], &why)) {
+            return refuse(ret_error, "--set: ", why.text);
+        }
     }
-    if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
-        return refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
+    for (size_t i = 0; i < given->n_options; i++) {
+        options[n + i] = given->options[i];
     }
-    lower_host_read(&ret->conf, &ret->host);
+    start_places_find(&ret->places);
+    int e = conf_load(
+        &(struct conf_sources){.environment = environ,
+                               .file = given->config ? given->config : ret->places.config_file,
+                               .file_must_exist = given->config != NULL,
+                               .options = options,
+                               .n_options = n + given->n_options},
+        &ret->conf, &why);
+    if (e) {
+        return refuse(ret_error, "", why.text);
+    }
     find_places(ret);
     return 0;
+}
+
+int front_settings_load(const struct front_given *given, struct front_settings *ret,
+                        struct front_error *ret_error)
+{
+    struct calls_error call;
+    int e = front_conf_load(given, ret, ret_error);
+    if (e) {
+        return e;
+    }
+    if (!conf_bool(&ret->conf, SETTING_RUNTIME_ENABLED)) {
+        e = refuse(ret_error, "SANDBOX_RUNTIME_ENABLED",
+                   " is false: every job is refused; unset it");
+    } else if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
+        e = refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
+    }
+    if (e) {
+        front_settings_done(ret);
+        return e;
+    }
+    lower_host_read(&ret->conf, &ret->host);
+    return 0;
+}
+
+void front_settings_done(struct front_settings *f) { conf_done(&f->conf); }
+
+void front_tell_preset(const struct front_settings *f, const char *verb)
+{
+    AUTO_BUF struct buf text = BUF_INIT(4096);
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_spec *s = &setting_specs[i];
+        if (f->conf.origin[i] == CONF_PRESET && strcmp(s->platform, s->initial) != 0) {
+            buf_printf(&text, "%s %s=%s", text.len ? "," : "", s->name, s->platform);
+        }
+    }
+    if (text.len) {
+        fprintf(stderr, "isle %s: SANDBOX_PRESET=platform:%s\n", verb, buf_text(&text));
+    }
 }
 
 int front_choose_launcher(const struct front_settings *f, const char *option,
                           enum seat_launcher *ret, struct front_error *ret_error)
 {
     if (!option) {
-        *ret = f->conf.given[SETTING_FILESYSTEM_ISOLATION_BINARY] ? SEAT_BWRAP : SEAT_NATIVE;
+        const char *binary = f->conf.text[SETTING_FILESYSTEM_ISOLATION_BINARY];
+        *ret = *binary && strcmp(binary, "native") != 0 ? SEAT_BWRAP : SEAT_NATIVE;
         return 0;
     }
     for (int i = 0; i < SEAT_N_LAUNCHERS; i++) {
@@ -131,7 +183,7 @@ struct start_config front_start_config(const struct front_settings *f,
         .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
         .allow_host_network = (uint32_t)c->number[SETTING_NETWORK_ALLOW_HOST],
         .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
-        .data_dir_must_exist = c->given[SETTING_WORKSPACE_ROOT],
+        .data_dir_must_exist = conf_given(c, SETTING_WORKSPACE_ROOT),
     };
 }
 

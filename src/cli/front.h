@@ -5,6 +5,7 @@
 
 #include "cli/calls.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "conf/conf.h"
 #include "model/lower.h"
 #include "start/bwrap.h"
@@ -25,8 +26,39 @@ struct front_error {
     char text[800]; // what is wrong and what to do
 };
 
-// From `environ`. 0, or -EINVAL with *ret_error.
-int front_settings_load(struct front_settings *ret, struct front_error *ret_error);
+// What the command line says of settings.
+struct front_given {
+    const char *config;     // --config FILE; NULL: the place that start_places_find() knows
+    struct option_list set; // --set NAME=VALUE, each
+    const struct conf_option *options; // of options with a name of their own, which outweigh --set
+    size_t n_options;
+};
+
+// The rows of both options; FIELD is the front_given of the verb's target TYPE (free its
+// set.words).
+#define FRONT_OPTIONS(TYPE, FIELD)                                                                 \
+    {.name = "--config",                                                                           \
+     .argument = "FILE",                                                                           \
+     .kind = OPTION_TEXT,                                                                          \
+     .offset = offsetof(TYPE, FIELD.config),                                                       \
+     .help = "settings, instead of /etc/isle/isle.conf; an account's: ~/.config/isle/isle.conf",   \
+     .values = VALUES_FILE},                                                                       \
+    {                                                                                              \
+        .name = "--set", .argument = "NAME=VALUE", .kind = OPTION_LIST,                            \
+        .offset = offsetof(TYPE, FIELD.set), .help = "a setting; outweighs environment and file"   \
+    }
+
+// Settings and places, in this order of weight: options, `environ`, the file, the preset. 0, or a
+// negative errno with *ret_error.
+int front_conf_load(const struct front_given *given, struct front_settings *ret,
+                    struct front_error *ret_error);
+// The same and all that is made of them; refuses where jobs are switched off.
+int front_settings_load(const struct front_given *given, struct front_settings *ret,
+                        struct front_error *ret_error);
+void front_settings_done(struct front_settings *f); // also of zeroed ones
+
+// Where SANDBOX_PRESET changes something: that, on stderr, in one line.
+void front_tell_preset(const struct front_settings *f, const char *verb);
 
 // Who makes the sandboxes: `option` (--launcher's value), or what the settings say where it is
 // NULL. 0, or -EINVAL with *ret_error.

@@ -115,6 +115,9 @@ static const char *values_of(const struct setting_spec *s, char *text, size_t si
     case SETTING_WORDS:
         snprintf(text, size, "up to %lld words with commas between", (long long)s->max);
         return text;
+    case SETTING_TEXT:
+        snprintf(text, size, "text of up to %lld bytes", (long long)s->max);
+        return text;
     case SETTING_CALLS:
         return "names with commas between";
     case SETTING_CHOICE:

@@ -54,9 +54,10 @@ static int prepare(struct run *r, char **argv)
     if (r->options.help) {
         return 0;
     }
-    if (front_settings_load(&r->settings, &setting)) {
+    if (front_settings_load(&r->options.given, &r->settings, &setting)) {
         return complain("%s", setting.text);
     }
+    front_tell_preset(&r->settings, "run");
     if (front_choose_launcher(&r->settings, r->options.launcher, &r->launcher, &setting)) {
         return complain("%s", setting.text);
     }
@@ -360,6 +361,7 @@ int run_main(int argc, char **argv, const struct cli_places *places)
     status = status ? status : verb_end_output("run");
     outdir_done(&r.artifacts);
     run_job_done(&r.job);
+    front_settings_done(&r.settings);
     run_options_done(&r.options);
     return status;
 }

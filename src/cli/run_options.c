@@ -36,6 +36,7 @@ static const struct option own_options[] = {
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live", NULL},
     {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),
      "prints what would happen (with --json as JSON); runs nothing", NULL},
+    FRONT_OPTIONS(struct run_options, given),
     VERB_HELP(struct run_options, help),
 };
 
@@ -104,6 +105,7 @@ void run_options_done(struct run_options *o)
     free(o->files.words);
     free(o->artifacts.words);
     free(o->sets.words);
+    free(o->given.set.words);
     *o = (struct run_options){};
 }
 

@@ -2,6 +2,7 @@
 #ifndef ISLE_CLI_RUN_OPTIONS_H
 #define ISLE_CLI_RUN_OPTIONS_H
 
+#include "cli/front.h"
 #include "cli/verb.h"
 #include "model/limits.h"
 
@@ -21,6 +22,7 @@ struct run_options {
     const char *cwd;
     const char *output_dir, *network;
     const char *launcher; // "native", "bwrap", or NULL
+    struct front_given given;
     bool json, show_plan, help;
 };
 

@@ -105,7 +105,7 @@ static void see_bubblewrap(struct doctor *d)
     struct bwrap_found b;
     char why[200];
     int e = bwrap_find(setting, root, &b, why, sizeof why);
-    if (e == -ENOENT && !setting[0] && !d->wrapped) {
+    if (e == -ENOENT && (!setting[0] || strcmp(setting, "native") == 0) && !d->wrapped) {
         struct doctor_row *r = doctor_add(d, "programs", "bubblewrap");
         r->state = DOCTOR_FACT;
         bool hosts = !bwrap_find("/usr/bin/bwrap", root, &b, why, sizeof why);
@@ -159,7 +159,8 @@ static void see_disk(struct doctor *d)
     struct doctor_row *r = doctor_add(d, "room", "data folder");
     bool missing = access(path, F_OK) != 0;
     // one that a setting names is not made by a start
-    int e = missing && d->conf->given[SETTING_WORKSPACE_ROOT] ? -errno : stat_above(path, at, &s);
+    int e =
+        missing && conf_given(d->conf, SETTING_WORKSPACE_ROOT) ? -errno : stat_above(path, at, &s);
     e = e ? e : access(at, W_OK | X_OK) ? -errno : 0;
     if (e) {
         r->state = DOCTOR_FAILED;

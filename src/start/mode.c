@@ -139,31 +139,37 @@ static const char *folder_of(const char *variable)
     return value && value[0] == '/' ? value : NULL;
 }
 
-static void find_data(char to[START_PLACE_MAX])
+// The account's folder of one kind: what `variable` says, or `below` its home.
+static void find_own(const char *variable, const char *below, char to[START_PLACE_MAX])
 {
-    const char *data = folder_of("XDG_DATA_HOME"), *home = folder_of("HOME");
-    const struct passwd *entry = data || home ? NULL : getpwuid(geteuid());
-    if (data) {
-        snprintf(to, START_PLACE_MAX, "%s/isle", data);
+    const char *own = folder_of(variable), *home = folder_of("HOME");
+    const struct passwd *entry = own || home ? NULL : getpwuid(geteuid());
+    if (own) {
+        snprintf(to, START_PLACE_MAX, "%s/isle", own);
     } else {
-        snprintf(to, START_PLACE_MAX, "%s/.local/share/isle",
+        snprintf(to, START_PLACE_MAX, "%s/%s/isle",
                  home    ? home
                  : entry ? entry->pw_dir
-                         : "/");
+                         : "/",
+                 below);
     }
 }
 
 void start_places_find(struct start_places *ret)
 {
     static const char system_root[] = "/var/lib/isle/runtime/current";
-    *ret = (struct start_places){
-        .data_dir = "/var/lib/isle/data", .run_dir = "/run/isle", .runtime_root = ""};
+    *ret = (struct start_places){.data_dir = "/var/lib/isle/data",
+                                 .run_dir = "/run/isle",
+                                 .runtime_root = "",
+                                 .config_file = "/etc/isle/isle.conf"};
     snprintf(ret->runtime_root, sizeof ret->runtime_root, "%s", system_root);
     if (geteuid() == 0) {
         return;
     }
-    char data[START_PLACE_MAX];
-    find_data(data);
+    char data[START_PLACE_MAX], config[START_PLACE_MAX];
+    find_own("XDG_CONFIG_HOME", ".config", config);
+    snprintf(ret->config_file, sizeof ret->config_file, "%.990s/isle.conf", config);
+    find_own("XDG_DATA_HOME", ".local/share", data);
     snprintf(ret->data_dir, sizeof ret->data_dir, "%.990s/data", data);
     const char *run = folder_of("XDG_RUNTIME_DIR");
     if (run) {

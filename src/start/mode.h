@@ -45,6 +45,7 @@ bool mode_has_power(int root, const char *path);
 enum { START_PLACE_MAX = 1024 }; // what is longer is cut, and then is not there
 struct start_places {
     char data_dir[START_PLACE_MAX], run_dir[START_PLACE_MAX], runtime_root[START_PLACE_MAX];
+    char config_file[START_PLACE_MAX];
 };
 void start_places_find(struct start_places *ret);
 

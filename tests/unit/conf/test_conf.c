@@ -15,7 +15,7 @@ static int load(const char *variable, struct conf *ret, struct conf_error *e)
 {
     char *environment[] = {(char *)(uintptr_t) "PATH=/bin", (char *)(uintptr_t)variable, NULL};
     *e = (struct conf_error){""};
-    return conf_load(ret, environment, e);
+    return conf_load(&(struct conf_sources){.environment = environment}, ret, e);
 }
 
 static void defaults_are_valid(void **state)
@@ -24,7 +24,7 @@ static void defaults_are_valid(void **state)
     struct conf c;
     struct conf_error e;
     char *none[] = {NULL};
-    assert_int_equal(conf_load(&c, none, &e), 0);
+    assert_int_equal(conf_load(&(struct conf_sources){.environment = none}, &c, &e), 0);
     assert_true(conf_bool(&c, SETTING_RUNTIME_ENABLED));
     assert_int_equal(c.number[SETTING_MAX_DISK_MB], 8192);
     assert_int_equal(c.number[SETTING_TMPFS_WORKSPACE_MB], 64);
@@ -33,7 +33,7 @@ static void defaults_are_valid(void **state)
     for (int i = 0; i < SETTING_COUNT; i++) {
         assert_non_null(setting_specs[i].name);
         assert_non_null(setting_specs[i].help);
-        assert_false(c.given[i]);
+        assert_int_equal(c.origin[i], CONF_DEFAULT);
     }
 }
 
@@ -48,7 +48,7 @@ static void takes(void **state)
     assert_false(conf_bool(&c, SETTING_RUNTIME_ENABLED));
     assert_int_equal(load("SANDBOX_MAX_DISK_MB=", &c, &e), 0); // empty is unset
     assert_int_equal(c.number[SETTING_MAX_DISK_MB], 8192);
-    assert_false(c.given[SETTING_MAX_DISK_MB]);
+    assert_false(conf_given(&c, SETTING_MAX_DISK_MB));
     assert_int_equal(load("SANDBOX_FILESYSTEM_ISOLATION_ENABLED=1", &c, &e), 0);
     assert_int_equal(load("SANDBOX_SOMETHING_LATER=x", &c, &e), 0);
     assert_int_equal(load("SANDBOX_NETWORK_DEFAULT=none", &c, &e), 0);
@@ -126,7 +126,8 @@ static void only_given_settings_travel(void **state)
     char **environment = conf_environment(&c);
     assert_non_null(environment);
     assert_string_equal(environment[0], "SANDBOX_HOSTNAME=box");
-    assert_null(environment[1]); // PATH stays behind
+    assert_int_equal(strncmp(environment[1], "ISLE_CONF_ORIGINS=", 18), 0);
+    assert_null(environment[2]); // PATH stays behind
     conf_environment_free(environment);
 }
 

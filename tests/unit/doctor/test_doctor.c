@@ -23,7 +23,7 @@ static void make_host(void)
 {
     struct conf_error e;
     char *nothing[] = {NULL};
-    assert_int_equal(conf_load(&conf, nothing, &e), 0);
+    assert_int_equal(conf_load(&(struct conf_sources){.environment = nothing}, &conf, &e), 0);
     fixture_put("proc/sys/kernel/osrelease", "6.8.0-45-generic\n");
     fixture_put("proc/sys/kernel/arch", "x86_64\n");
     fixture_put("proc/self/status",

@@ -107,9 +107,12 @@ static int pass_settings_on(void)
                            (char *)(uintptr_t) "SANDBOX_MAX_DISK_MB=5", NULL};
     struct conf c;
     struct conf_error e;
-    assert_int_equal(conf_load(&c, environment, &e), 0);
+    int rc = conf_load(&(struct conf_sources){.environment = environment}, &c, &e);
+    if (rc) {
+        return rc;
+    }
     char **passed = conf_environment(&c);
-    int rc = passed ? 0 : -ENOMEM;
+    rc = passed ? conf_load_passed(passed, &c, &e) : -ENOMEM;
     conf_environment_free(passed);
     return rc;
 }
