@@ -39,9 +39,7 @@ struct api_config {
 
 int api_new(const struct api_config *c, struct api **ret);
 void api_free(struct api *a);
-// For struct http_config: ctx is the api.
-void api_begin(void *ctx, struct http_request *r);
-const char *api_refused(void *ctx, const struct http_peer *peer, int status, const char *why,
-                        struct buf *body);
+// Of struct http_config: begin, refused, ctx, and the proxies that are trusted.
+void api_configure_http(struct api *a, struct http_config *config);
 
 #endif

@@ -53,11 +53,11 @@ struct api_route {
     const char *path; // "/api/v1/sandbox/jobs/{id}/artifacts/{name}"; "{path...}": the rest
     enum api_who who;
     enum api_body body;
-    size_t max_bytes;                        // of the body
+    size_t max_bytes;                        // of the body; JSON: 0 is 64 KiB
     const struct schema *request, *response; // response: what `data` is; NULL: not JSON
     void (*handle)(struct api_call *c);
     const char *summary; // for OpenAPI and /docs
-    const char *query;   // names of query parameters, separated by spaces (api/schema.h has them)
+    const char *query;   // names of query parameters, separated by spaces (schema_queries has them)
 };
 
 struct api_call {
@@ -72,16 +72,19 @@ struct api_call {
     char trace[33];   // trace id: of traceparent, or made
     const char *body; // API_JSON: as it came
     size_t body_len;
-    yyjson_doc *json; // API_JSON: parsed, checked
+    yyjson_doc *json;            // API_JSON: parsed, checked; an empty body is {}
+    const char *idempotency_key; // NULL: none; 1 to 255 printable characters of ASCII
     // The handler's own; `gone` and `end` (may be NULL) as http.h has them. After end the call is
     // freed.
     void *ctx;
     void (*gone)(struct api_call *c);
     void (*end)(struct api_call *c);
+    int status; // of the reply; for the log. A handler that replies by http.h itself sets it
     // inner
     char *path;
-    int64_t began_ms;
-    int status;
+    uint64_t began_ns;
+    void (*then)(struct api_call *c);
+    bool looking, over; // the key is being read; the request has ended meanwhile
 };
 
 // {"code":0,"data":DATA,"msg":"success"}; takes what `data` holds (JSON text). status 200, 201,
@@ -101,7 +104,7 @@ bool api_query(struct api_call *c, const char *name, const char **ret_value);
 bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
                       int64_t initial, int64_t *ret);
 
-// Handlers, one file per subject: execute.c, jobs.c, events.c, artifacts.c, sessions.c, files.c,
-// keys.c, operations.c, openapi.c.
+// Handlers, one file per subject (struct api_subject in route.h, joined in routes.c): operations.c,
+// execute.c, jobs.c, events.c, artifacts.c, sessions.c, files.c, keys.c, openapi.c.
 
 #endif

@@ -42,7 +42,9 @@ enum {
     JOB_MAX_ENV_NAMES = 900, // with what isle sets itself, below ARGS_MAX_ENV (plan/args.h)
     JOB_MAX_FILES = 1000,
     JOB_MAX_ARTIFACTS = 100,
-    JOB_MAX_SETS = 8, // PLAN_SETS_PER_JOB
+    JOB_MAX_PACKAGES = 50,
+    JOB_MAX_EXECUTE_SECONDS = 60, // of a snippet whose caller waits for it directly
+    JOB_MAX_SETS = 8,             // PLAN_SETS_PER_JOB
     JOB_SET_NAME_MAX = 64,
     JOB_MAX_PATH = 4096,
     JOB_MAX_JSON_BYTES = 24 << 20,

@@ -1,22 +1,33 @@
 // job_limits.c: the job's `limits` object.
 #include "model/parse.h"
 
+#include "codec/json.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 // A number beyond the scale of int64 is judged by its sign: the bounds are all far smaller.
-static int out_of_scale(struct parse *p, const char *field, int which, yyjson_val *v)
+static int out_of_scale(struct job_error *e, const char *field, int which, yyjson_val *v)
 {
     char shown[SHOWN_BYTES], bound[32];
     const struct limit_spec *s = &limit_specs[which];
     bool low = job_show(v, shown)[0] == '-';
     limit_format((enum limit)which, low ? s->min : s->max, bound, sizeof bound);
-    return job_refuse(p->error, field, "%s is %s of %s %s", shown,
+    return job_refuse(e, field, "%s is %s of %s %s", shown,
                       low ? "below the minimum" : "above the maximum", bound, s->unit);
 }
 
-static int parse_limit(struct parse *p, int which, const char *field, yyjson_val *v)
+static int wrong_type(struct job_error *e, const char *field, int which, yyjson_val *v)
+{
+    char shown[SHOWN_BYTES];
+    return job_refuse(e, field, "must be %s, not %s",
+                      limit_specs[which].digits ? "a number" : "a whole number",
+                      job_show(v, shown));
+}
+
+static int read_value(int which, const char *field, yyjson_val *v, struct limits *l,
+                      struct job_error *e)
 {
     const struct limit_spec *s = &limit_specs[which];
     char text[256], shown[SHOWN_BYTES];
@@ -25,28 +36,42 @@ static int parse_limit(struct parse *p, int which, const char *field, yyjson_val
         return 0;
     }
     if (!yyjson_is_raw(v)) {
-        return job_wrong_type(p, field, v, s->digits ? "a number" : "a whole number");
+        return wrong_type(e, field, which, v);
     }
-    int e = s->digits ? json_decimal(v, s->digits, &value) : json_int(v, &value);
-    if (e == -ERANGE) {
-        return out_of_scale(p, field, which, v);
+    int error = s->digits ? json_decimal(v, s->digits, &value) : json_int(v, &value);
+    if (error == -ERANGE) {
+        return out_of_scale(e, field, which, v);
     }
-    if (e) {
-        return job_wrong_type(p, field, v, "a whole number");
+    if (error) {
+        return wrong_type(e, field, which, v);
     }
     // Rounding up must not lift a value over the lower bound.
     if (s->digits && (json_decimal_down(v, s->digits, &low) || low < s->min)) {
         char bound[32];
         limit_format((enum limit)which, s->min, bound, sizeof bound);
-        return job_refuse(p->error, field, "%s is below the minimum of %s %s", job_show(v, shown),
-                          bound, s->unit);
+        return job_refuse(e, field, "%s is below the minimum of %s %s", job_show(v, shown), bound,
+                          s->unit);
     }
     if (limit_check((enum limit)which, value, text, sizeof text)) {
-        return job_refuse(p->error, field, "%s", text + strlen(s->name) + 2);
+        return job_refuse(e, field, "%s", text + strlen(s->name) + 2);
     }
-    p->job->limits.value[which] = value;
-    p->job->limits.source[which] = LIMIT_FROM_JOB;
+    l->value[which] = value;
+    l->source[which] = LIMIT_FROM_JOB;
     return 0;
+}
+
+int job_read_limit(const yyjson_val *key, yyjson_val *v, struct limits *ret,
+                   struct job_error *ret_error)
+{
+    yyjson_val *k = (yyjson_val *)(uintptr_t)key; // the readers take no const
+    const char *name = unsafe_yyjson_get_str(k);  // a key is a string
+    char field[64];
+    snprintf(field, sizeof field, "limits.%.50s", name);
+    int which = limit_find(name);
+    if (which < 0 || strlen(name) != yyjson_get_len(k)) {
+        return job_refuse(ret_error, field, "unknown limit");
+    }
+    return read_value(which, field, v, ret, ret_error);
 }
 
 int job_parse_limits(struct parse *p, yyjson_val *v)
@@ -58,14 +83,7 @@ int job_parse_limits(struct parse *p, yyjson_val *v)
     yyjson_val *key, *value;
     yyjson_obj_foreach(v, i, count, key, value)
     {
-        char field[64];
-        const char *name = unsafe_yyjson_get_str(key); // a key is a string
-        snprintf(field, sizeof field, "limits.%.50s", name);
-        int which = limit_find(name);
-        if (which < 0 || strlen(name) != yyjson_get_len(key)) {
-            return job_refuse(p->error, field, "unknown limit");
-        }
-        int e = parse_limit(p, which, field, value);
+        int e = job_read_limit(key, value, &p->job->limits, p->error);
         if (e) {
             return e;
         }

@@ -1,4 +1,5 @@
-// refuse.h: how the parts of the job parser say what is wrong. Inside model/ only.
+// refuse.h: how the parts of the job parser say what is wrong. For model/ and for api/, which
+// checks requests before they become jobs and says it in the same words.
 #ifndef ISLE_MODEL_REFUSE_H
 #define ISLE_MODEL_REFUSE_H
 
@@ -8,6 +9,10 @@
 // Fills *e: field (made printable), text "FIELD: ..." . Always -EINVAL.
 int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+// One limit of a job's `limits`: key and value of the JSON object. 0 or -EINVAL.
+int job_read_limit(const yyjson_val *key, yyjson_val *v, struct limits *ret,
+                   struct job_error *ret_error);
 
 enum { SHOWN_BYTES = 80 };
 // A value for a message: compact JSON, cut when long.

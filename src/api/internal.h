@@ -1,0 +1,73 @@
+// internal.h: what the files of the API's core share.
+#ifndef ISLE_API_INTERNAL_H
+#define ISLE_API_INTERNAL_H
+
+#include "api/call.h"
+
+#include "http/value.h"
+#include "store/key.h"
+
+enum {
+    API_KEYS_CACHED = 256, // slots; a power of two
+    API_TRIERS = 256,
+    API_TRIES = 20,           // failed keys of one address ...
+    API_TRIES_MS = 60 * 1000, // ... in this time
+    API_MAX_WORDS = 64,
+    API_KEY_TOUCH_MS = 60 * 1000, // how exact "last used" is
+};
+
+// A key that has been read of the store.
+struct api_key {
+    char id[KEY_ID_CHARS + 1]; // "": empty
+    char team[129];
+    uint8_t salt[KEY_SALT_BYTES], hash[SHA256_BYTES];
+    bool admin, revoked;
+    int64_t touched_ms;
+};
+
+struct api_trier {
+    struct in6_addr ip; // an IPv6 network of 64 bits counts as one
+    unsigned failed;
+    int64_t since_ms;
+};
+
+struct api {
+    struct api_config with;
+    char *words; // of the lists below
+    const char *hosts[API_MAX_WORDS], *origins[API_MAX_WORDS];
+    size_t n_hosts, n_origins;
+    struct http_config proxies; // its trusted networks only
+    struct api_key keys[API_KEYS_CACHED];
+    struct api_trier triers[API_TRIERS];
+    uint64_t seed; // of the table of triers
+    bool has_keys; // a key was ever made
+    bool keys_known;
+};
+
+// access.c: 0, or false with the call failed.
+int api_access_init(struct api *a);
+bool api_access_check(struct api_call *c); // host, origin
+void api_access_preflight(struct api_call *c);
+// Comes by loopback itself: no proxy speaks for somebody else.
+bool api_is_local(const struct api_call *c);
+// For whom the request speaks: the peer, or whom a trusted proxy names.
+void api_client_of(const struct api_call *c, struct http_client *ret);
+
+// auth.c: who calls, and may they? `then` comes at once or later, unless the call has failed.
+int api_auth_init(struct api *a);
+void api_auth_check(struct api_call *c, void (*then)(struct api_call *c));
+void api_auth_forget(struct api *a, const char *key_id); // revoked
+
+// call.c; for struct http_config: ctx is the api.
+void api_begin(void *ctx, struct http_request *r);
+const char *api_refused(void *ctx, const struct http_peer *peer, int status, const char *why,
+                        struct buf *body);
+
+// trace.c
+void api_trace_take(struct api_call *c);
+
+// The request has ended while something of its call was still under way: the call is freed by who
+// finds it over.
+void api_call_free(struct api_call *c);
+
+#endif

@@ -1,0 +1,110 @@
+#include "api/route.h"
+
+#include "api/schema.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    enum http_method method;
+    const char *name;
+} method_names[] = {
+    {HTTP_M_GET, "GET"},         {HTTP_M_HEAD, "HEAD"},   {HTTP_M_POST, "POST"},
+    {HTTP_M_PUT, "PUT"},         {HTTP_M_PATCH, "PATCH"}, {HTTP_M_DELETE, "DELETE"},
+    {HTTP_M_OPTIONS, "OPTIONS"},
+};
+
+// One {...} of a row and what stands for it.
+struct piece {
+    const char *text;
+    size_t len;
+};
+
+static bool is_well_formed(const char *kind, size_t kind_len, const struct piece *p)
+{
+    if (kind_len == 2 && memcmp(kind, "id", 2) == 0) {
+        return schema_has_form(SCHEMA_FORM_ID, p->text, p->len);
+    }
+    if (kind_len == 3 && memcmp(kind, "key", 3) == 0) {
+        return schema_has_form(SCHEMA_FORM_KEY_ID, p->text, p->len);
+    }
+    return p->len > 0 && p->len <= 1024; // {name}
+}
+
+enum fit { FIT_NOT, FIT_BAD_ID, FIT_YES };
+
+// Walks row and path together: literal text must be equal, a {...} takes one segment or the rest.
+static enum fit fit(const char *row, const char *path, struct piece *pieces, size_t *ret_n)
+{
+    size_t n = 0;
+    bool sound = true;
+    while (*row) {
+        if (*row != '{') {
+            if (*row++ != *path++) {
+                return FIT_NOT;
+            }
+            continue;
+        }
+        const char *close = strchr(row, '}');
+        size_t kind_len = (size_t)(close - row - 1);
+        bool rest = kind_len > 3 && memcmp(close - 3, "...", 3) == 0;
+        struct piece *p = &pieces[n++];
+        // A verb behind an id ("{id}:move") ends it too.
+        *p =
+            (struct piece){path, rest ? strlen(path) : strcspn(path, close[1] == ':' ? "/:" : "/")};
+        sound = sound && (rest || is_well_formed(row + 1, kind_len, p));
+        path += p->len;
+        row = close + 1;
+    }
+    *ret_n = n;
+    return *path ? FIT_NOT : sound ? FIT_YES : FIT_BAD_ID;
+}
+
+static bool takes(const struct api_route *r, enum http_method method)
+{
+    return r->method == method || (r->method == HTTP_M_GET && method == HTTP_M_HEAD);
+}
+
+enum api_found api_route_find(const struct api_subject *const *subjects, enum http_method method,
+                              char *path, struct api_match *ret)
+{
+    struct api_match m = {0};
+    bool bad_id = false;
+    for (; *subjects && !m.route; subjects++) {
+        for (size_t i = 0; i < (*subjects)->n; i++) {
+            const struct api_route *r = &(*subjects)->routes[i];
+            struct piece pieces[API_MAX_SEGMENTS];
+            size_t n = 0;
+            enum fit f = fit(r->path, path, pieces, &n);
+            if (f == FIT_NOT) {
+                continue;
+            }
+            m.methods |= 1U << r->method;
+            bad_id = bad_id || f == FIT_BAD_ID;
+            if (f != FIT_YES || !takes(r, method)) {
+                continue;
+            }
+            m.route = r;
+            for (size_t k = 0; k < n; k++) {
+                m.segment[k] = path + (pieces[k].text - path);
+                m.segment[k][pieces[k].len] = '\0';
+            }
+            break;
+        }
+    }
+    *ret = m;
+    return m.route ? API_FOUND : bad_id ? API_BAD_ID : m.methods ? API_NO_METHOD : API_NO_PATH;
+}
+
+void api_route_allow(unsigned methods, char *text, size_t size)
+{
+    size_t n = 0;
+    methods |= methods & (1U << HTTP_M_GET) ? 1U << HTTP_M_HEAD : 0;
+    methods |= 1U << HTTP_M_OPTIONS;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof method_names / sizeof *method_names; i++) {
+        if (methods & (1U << method_names[i].method) && n < size) {
+            n += (size_t)snprintf(text + n, size - n, "%s%s", n ? ", " : "", method_names[i].name);
+        }
+    }
+}

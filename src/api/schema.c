@@ -1,0 +1,376 @@
+#include "api/schema.h"
+
+#include "base/fd.h"
+#include "codec/json.h"
+#include "model/job.h"
+#include "model/refuse.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH_MAX_BYTES = 192 };
+
+struct check {
+    struct buf *faults;
+    unsigned n;
+};
+
+static void fault(struct check *c, const char *path, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void fault(struct check *c, const char *path, const char *format, ...)
+{
+    char text[256];
+    va_list args;
+    if (++c->n > SCHEMA_MAX_FAULTS) {
+        return;
+    }
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    buf_printf(c->faults, "%s%s: %s", c->n > 1 ? "; " : "", *path ? path : "body", text);
+}
+
+static const char *const type_names[SCHEMA_TYPES] = {
+    [SCHEMA_ANY] = "a value",        [SCHEMA_TEXT] = "a string",
+    [SCHEMA_INT] = "a whole number", [SCHEMA_NUMBER] = "a number",
+    [SCHEMA_BOOL] = "true or false", [SCHEMA_OBJECT] = "an object",
+    [SCHEMA_ARRAY] = "an array",     [SCHEMA_MAP] = "an object",
+    [SCHEMA_LIMITS] = "an object",   [SCHEMA_TEXT_OR] = "a string or an object",
+};
+
+static bool has_type(enum schema_type type, yyjson_val *v)
+{
+    switch (type) {
+    case SCHEMA_ANY:
+        return true;
+    case SCHEMA_TEXT:
+        return yyjson_is_str(v);
+    case SCHEMA_INT:
+    case SCHEMA_NUMBER:
+        return yyjson_is_raw(v);
+    case SCHEMA_BOOL:
+        return yyjson_is_bool(v);
+    case SCHEMA_ARRAY:
+        return yyjson_is_arr(v);
+    case SCHEMA_TEXT_OR:
+        return yyjson_is_str(v) || yyjson_is_obj(v);
+    case SCHEMA_OBJECT:
+    case SCHEMA_MAP:
+    case SCHEMA_LIMITS:
+    case SCHEMA_TYPES:
+        break;
+    }
+    return yyjson_is_obj(v);
+}
+
+static void check_amount(struct check *c, const struct schema_field *f, const char *path,
+                         const char *unit, size_t n)
+{
+    if (f->max != 0 && n > (size_t)f->max) {
+        fault(c, path, "%zu %s are above the maximum of %lld", n, unit, (long long)f->max);
+    } else if (n < (size_t)f->min) {
+        fault(c, path, "%zu %s are below the minimum of %lld", n, unit, (long long)f->min);
+    }
+}
+
+static void check_choice(struct check *c, const struct schema_field *f, const char *path,
+                         yyjson_val *v)
+{
+    char shown[SHOWN_BYTES], list[160] = "";
+    size_t n = 0;
+    for (const char *const *one = f->choices; *one; one++) {
+        if (yyjson_equals_str(v, *one)) {
+            return;
+        }
+        n += n < sizeof list
+                 ? (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", *one)
+                 : 0;
+    }
+    fault(c, path, "%s is none of %s", job_show(v, shown), list);
+}
+
+static const char *form_help(enum schema_form form);
+
+static void check_text(struct check *c, const struct schema_field *f, const char *path,
+                       yyjson_val *v)
+{
+    char shown[SHOWN_BYTES];
+    check_amount(c, f, path, "bytes", yyjson_get_len(v));
+    if (f->choices) {
+        check_choice(c, f, path, v);
+    }
+    if (!schema_has_form(f->form, yyjson_get_str(v), yyjson_get_len(v))) {
+        fault(c, path, "%s is not %s", job_show(v, shown), form_help(f->form));
+    }
+}
+
+static void check_number(struct check *c, const struct schema_field *f, const char *path,
+                         yyjson_val *v)
+{
+    char shown[SHOWN_BYTES];
+    int64_t up = 0, down = 0;
+    int e = f->type == SCHEMA_INT ? json_int(v, &up) : json_decimal(v, 0, &up);
+    down = up;
+    if (!e && f->type == SCHEMA_NUMBER) {
+        e = json_decimal_down(v, 0, &down);
+    }
+    job_show(v, shown);
+    if (e == -EINVAL) {
+        fault(c, path, "must be a whole number, not %s", shown);
+    } else if (f->min == 0 && f->max == 0) {
+        return;
+    } else if (e ? shown[0] == '-' : down < f->min) {
+        fault(c, path, "%s is below the minimum of %lld", shown, (long long)f->min);
+    } else if (e || up > f->max) {
+        fault(c, path, "%s is above the maximum of %lld", shown, (long long)f->max);
+    }
+}
+
+static void check_limits(struct check *c, const char *path, yyjson_val *v)
+{
+    size_t i, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(v, i, count, key, value)
+    {
+        struct job_error why;
+        struct limits ignored;
+        char at[PATH_MAX_BYTES];
+        if (job_read_limit(key, value, &ignored, &why) == 0) {
+            continue;
+        }
+        // Its text begins with "limits.NAME: ".
+        const char *what = strstr(why.text, ": ");
+        snprintf(at, sizeof at, "%s%s", path, strchr(why.field, '.') ? strchr(why.field, '.') : "");
+        fault(c, at, "%s", what ? what + 2 : why.text);
+    }
+}
+
+static void check_object(struct check *c, const struct schema *s, const char *path, yyjson_val *v);
+static void check_value(struct check *c, const struct schema_field *f, const char *path,
+                        yyjson_val *v);
+
+// Elements of an array, or values of an object with free names.
+static void check_items(struct check *c, const struct schema_field *f, const char *path,
+                        yyjson_val *v)
+{
+    struct schema_field each = {
+        .type = f->items, .of = f->of, .form = f->form, .choices = f->choices, .required = true};
+    char at[PATH_MAX_BYTES];
+    size_t i, count;
+    yyjson_val *key, *value;
+    check_amount(c, f, path, f->type == SCHEMA_MAP ? "names" : "elements", yyjson_get_len(v));
+    if (yyjson_is_arr(v)) {
+        yyjson_arr_foreach(v, i, count, value)
+        {
+            if (c->n > SCHEMA_MAX_FAULTS) {
+                return;
+            }
+            snprintf(at, sizeof at, "%s[%zu]", path, i);
+            check_value(c, &each, at, value);
+        }
+        return;
+    }
+    yyjson_obj_foreach(v, i, count, key, value)
+    {
+        char shown[SHOWN_BYTES];
+        if (c->n > SCHEMA_MAX_FAULTS) {
+            return;
+        }
+        snprintf(at, sizeof at, "%s.%s", path, job_show(key, shown));
+        check_value(c, &each, at, value);
+    }
+}
+
+// The depth of these calls is that of the declarations, not of what came.
+static void check_value(struct check *c, const struct schema_field *f, const char *path,
+                        yyjson_val *v)
+{
+    char shown[SHOWN_BYTES];
+    if (yyjson_is_null(v) && (!f->required || f->null || f->type == SCHEMA_ANY)) {
+        return;
+    }
+    if (!has_type(f->type, v)) {
+        fault(c, path, "must be %s, not %s", type_names[f->type], job_show(v, shown));
+        return;
+    }
+    switch (f->type) {
+    case SCHEMA_TEXT:
+        check_text(c, f, path, v);
+        break;
+    case SCHEMA_INT:
+    case SCHEMA_NUMBER:
+        check_number(c, f, path, v);
+        break;
+    case SCHEMA_ARRAY:
+    case SCHEMA_MAP:
+        check_items(c, f, path, v);
+        break;
+    case SCHEMA_LIMITS:
+        check_limits(c, path, v);
+        break;
+    case SCHEMA_OBJECT:
+    case SCHEMA_TEXT_OR:
+        if (f->of && yyjson_is_obj(v)) {
+            check_object(c, f->of, path, v);
+        }
+        break;
+    case SCHEMA_ANY:
+    case SCHEMA_BOOL:
+    case SCHEMA_TYPES:
+        break;
+    }
+}
+
+static bool knows(const struct schema *s, yyjson_val *key)
+{
+    for (size_t i = 0; i < s->n_fields; i++) {
+        if (yyjson_equals_str(key, s->fields[i].name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void check_object(struct check *c, const struct schema *s, const char *path, yyjson_val *v)
+{
+    char at[PATH_MAX_BYTES], shown[SHOWN_BYTES];
+    const char *dot = *path ? "." : "";
+    for (size_t i = 0; i < s->n_fields; i++) {
+        const struct schema_field *f = &s->fields[i];
+        yyjson_val *value = yyjson_obj_get(v, f->name);
+        snprintf(at, sizeof at, "%s%s%s", path, dot, f->name);
+        if (value) {
+            check_value(c, f, at, value);
+        } else if (f->required) {
+            fault(c, at, "is missing");
+        }
+    }
+    size_t i, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(v, i, count, key, value)
+    {
+        if (!s->open && !knows(s, key)) {
+            const char *name = job_show(key, shown);
+            // As it is written in the object, without the quotes; escaped, so one line.
+            snprintf(at, sizeof at, "%s%s%.*s", path, dot, (int)(strlen(name) - 1), name + 1);
+            size_t end = strlen(at);
+            if (end > 0 && at[end - 1] == '"') {
+                at[end - 1] = '\0';
+            }
+            fault(c, at, "unknown field (value %s)", job_show(value, shown));
+        }
+    }
+}
+
+unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
+{
+    struct check c = {.faults = faults};
+    char shown[SHOWN_BYTES];
+    if (yyjson_is_obj(v)) {
+        check_object(&c, s, "", v);
+    } else {
+        fault(&c, "", "must be an object, not %s", job_show(v, shown));
+    }
+    if (c.n > SCHEMA_MAX_FAULTS) {
+        buf_printf(faults, "; and %u more", c.n - SCHEMA_MAX_FAULTS);
+    }
+    return c.n;
+}
+
+static bool all_of(const char *text, size_t len, const char *set)
+{
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] == '\0' || !strchr(set, text[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+#define DIGITS "0123456789"
+#define LOWER_HEX DIGITS "abcdef"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+static bool is_id(const char *text, size_t len)
+{
+    if (len != 36) {
+        return false;
+    }
+    for (size_t i = 0; i < len; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? text[i] != '-' : !all_of(text + i, 1, LOWER_HEX)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_key_id(const char *text, size_t len)
+{
+    return len == 16 && all_of(text, len, LOWER_HEX);
+}
+
+static bool is_team(const char *text, size_t len)
+{
+    return len >= 1 && len <= 128 && all_of(text, 1, LETTERS DIGITS) &&
+           all_of(text, len, LETTERS DIGITS "._:@-");
+}
+
+// What would end a line or move a cursor: C0, DEL, and the line ends of Unicode and C1 in UTF-8.
+static bool is_line(const char *text, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        unsigned char next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
+        unsigned char last = i + 2 < len ? (unsigned char)text[i + 2] : 0;
+        if (c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next <= 0x9f) ||
+            (c == 0xe2 && next == 0x80 && (last == 0xa8 || last == 0xa9))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_base64(const char *text, size_t len)
+{
+    size_t body = len;
+    while (body > 0 && len - body < 2 && text[body - 1] == '=') {
+        body--;
+    }
+    return len % 4 == 0 && all_of(text, body, LETTERS DIGITS "+/");
+}
+
+static bool is_sha256(const char *text, size_t len)
+{
+    if (len > 7 && memcmp(text, "sha256:", 7) == 0) {
+        text += 7;
+        len -= 7;
+    }
+    return len == 64 && all_of(text, len, LOWER_HEX "ABCDEF");
+}
+
+static const struct {
+    bool (*has)(const char *text, size_t len); // NULL: anything
+    const char *pattern, *help;
+} forms[SCHEMA_FORMS] = {
+    [SCHEMA_FORM_ID] = {is_id, "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+                        "an id: a UUID in lower case"},
+    [SCHEMA_FORM_KEY_ID] = {is_key_id, "^[0-9a-f]{16}$", "the id of a key: 16 hexadecimal digits"},
+    [SCHEMA_FORM_TEAM] = {is_team, "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
+                          "a team's name: up to 128 of A-Z a-z 0-9 . _ : @ -, the first a letter "
+                          "or a digit"},
+    [SCHEMA_FORM_LINE] = {is_line, "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
+                          "one line without control characters"},
+    [SCHEMA_FORM_BASE64] = {is_base64, "^[A-Za-z0-9+/]*={0,2}$", "base64 with its padding"},
+    [SCHEMA_FORM_SHA256] = {is_sha256, "^(sha256:)?[0-9a-fA-F]{64}$",
+                            "a SHA-256 in hexadecimal digits"},
+    [SCHEMA_FORM_TIME] = {NULL, NULL, "a time (RFC 3339)"},
+};
+
+static const char *form_help(enum schema_form form) { return forms[form].help; }
+
+bool schema_has_form(enum schema_form form, const char *text, size_t len)
+{
+    return !forms[form].has || forms[form].has(text, len);
+}

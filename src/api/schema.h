@@ -1,0 +1,105 @@
+// schema.h: what an object of the API looks like, declared once: a table of fields. From it come
+// the check of a request (every fault by name), its JSON Schema in openapi.json, and the tables of
+// /docs. Numbers are those of the code that obeys them (model/limits.h, model/job.h, ...), never
+// typed again.
+#ifndef ISLE_API_SCHEMA_H
+#define ISLE_API_SCHEMA_H
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <yyjson.h>
+
+enum schema_type {
+    SCHEMA_ANY,    // any JSON value
+    SCHEMA_TEXT,   // min, max: bytes of UTF-8
+    SCHEMA_INT,    // min, max: its value
+    SCHEMA_NUMBER, // whole numbers as bounds
+    SCHEMA_BOOL,
+    SCHEMA_OBJECT,  // `of`; NULL: any object
+    SCHEMA_ARRAY,   // of `items`; min, max: how many
+    SCHEMA_MAP,     // an object whose names are free, its values of `items`; max: how many
+    SCHEMA_TEXT_OR, // a text, or an object `of`
+    SCHEMA_LIMITS,  // the limits of a job: model/limits.h
+    SCHEMA_TYPES
+};
+
+// What a text must look like.
+enum schema_form {
+    SCHEMA_FORM_NONE,
+    SCHEMA_FORM_ID,     // of a job or a session: a UUID in lower case
+    SCHEMA_FORM_KEY_ID, // 16 hexadecimal digits
+    SCHEMA_FORM_TEAM,
+    SCHEMA_FORM_LINE, // no control character
+    SCHEMA_FORM_BASE64,
+    SCHEMA_FORM_SHA256, // hexadecimal, in either case, with or without "sha256:"
+    SCHEMA_FORM_TIME,   // RFC 3339; answers only
+    SCHEMA_FORMS
+};
+
+struct schema;
+
+struct schema_field {
+    const char *name;
+    enum schema_type type, items;
+    enum schema_form form;      // TEXT, and ARRAY of TEXT: of each
+    bool required;              // else it may be absent, and null says the same
+    bool null;                  // an answer's: is there, but may be null
+    int64_t min, max;           // both 0: no bound but the body's
+    const char *initial;        // what it is when absent, as JSON; for the reader
+    const char *const *choices; // TEXT: one of these, ended by NULL
+    const struct schema *of;
+    const char *help; // one phrase
+};
+
+struct schema {
+    const char *name; // components/schemas/NAME
+    const char *help;
+    const struct schema_field *fields;
+    size_t n_fields;
+    bool open; // an answer's: more fields may come with later versions
+};
+
+enum { SCHEMA_MAX_FAULTS = 20 };
+
+// Checks a value. Each fault is appended to `faults` as "PATH: what is wrong", "; " between them,
+// at most SCHEMA_MAX_FAULTS and how many more. The number of faults.
+unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults);
+// One text, as `form` has it.
+bool schema_has_form(enum schema_form form, const char *text, size_t len);
+
+// JSON Schema (2020-12, as OpenAPI 3.1 takes it). Other objects are named by $ref.
+void schema_write(struct buf *out, const char *key, const struct schema *s);
+void schema_field_write(struct buf *out, const char *key, const struct schema_field *f);
+// For a person: "integer 1 to 60", "array of text, up to 100".
+void schema_field_describe(struct buf *out, const struct schema_field *f);
+
+// A parameter of the query, by its name; they mean the same everywhere.
+const struct schema_field *schema_query(const char *name);
+extern const struct schema_field schema_queries[];
+extern const size_t schema_n_queries;
+
+// Declares schema_FIELDS from a table `fields`.
+#define SCHEMA_REQUEST(fields, title, text)                                                        \
+    const struct schema schema_##fields = {title, text, fields, ARRAY_LEN(fields), false}
+#define SCHEMA_ANSWER(fields, title, text)                                                         \
+    const struct schema schema_##fields = {title, text, fields, ARRAY_LEN(fields), true}
+
+extern const char *const status_names_listed[]; // enum job_status, ended by NULL
+
+// All objects, for components/schemas; each is named here once.
+extern const struct schema schema_execute_code, schema_execute_answer, schema_input_file,
+    schema_artifact_wish, schema_artifact_limits, schema_sandbox_job, schema_sandbox_result,
+    schema_artifact, schema_truncated, schema_usage, schema_isolation, schema_metadata,
+    schema_job_accepted, schema_job_list, schema_job_entry, schema_job_cancelled;
+extern const struct schema schema_session_create, schema_session_extend, schema_session,
+    schema_session_list, schema_session_deleted, schema_file, schema_file_list, schema_file_move,
+    schema_file_done;
+extern const struct schema schema_key_create, schema_key, schema_key_created, schema_key_list,
+    schema_key_revoked, schema_health, schema_ready, schema_trial;
+extern const struct schema *const schemas[]; // ended by NULL
+
+#endif

@@ -1,0 +1,155 @@
+// Declared objects: every fault of a request by name, and nothing refused that is sound.
+#include "api/schema.h"
+#include "codec/json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct buf faults;
+
+static const char *check(const struct schema *s, const char *json)
+{
+    struct json_error why;
+    yyjson_doc *doc = json_parse(json, strlen(json), &why);
+    assert_non_null(doc);
+    buf_free(&faults);
+    faults = BUF_INIT(65536);
+    unsigned n = schema_check(s, yyjson_doc_get_root(doc), &faults);
+    yyjson_doc_free(doc);
+    assert_int_equal(n == 0, faults.len == 0);
+    return buf_text(&faults);
+}
+
+#define CODE "\"language\":\"python\",\"code\":\"1\""
+
+static void takes_what_is_sound(void **state)
+{
+    (void)state;
+    assert_string_equal(check(&schema_execute_code, "{" CODE "}"), "");
+    assert_string_equal(
+        check(&schema_execute_code,
+              "{" CODE ",\"params\":{\"a\":[1e999]},\"timeout\":60,\"command\":[],\"limits\":"
+              "{\"timeout_seconds\":2.5,\"cpu_seconds\":null},\"artifacts\":[\"a\",{\"path\":\"b\","
+              "\"optional\":true}],\"session_id\":null,\"input_files\":[{\"target_path\":\"x\","
+              "\"content_base64\":\"YWI=\",\"mode\":420}]}"),
+        "");
+    assert_string_equal(check(&schema_sandbox_job, "{\"env\":{\"A\":\"1\"},\"source\":\"tool\"}"),
+                        "");
+}
+
+static void names_every_fault(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        check(&schema_execute_code, "{\"timeout\":61,\"code\":1,\"nonesuch\":true}"),
+        "language: is missing; code: must be a string, not 1; timeout: 61 is above the maximum of "
+        "60; nonesuch: unknown field (value true)");
+    assert_string_equal(check(&schema_execute_code, "[]"), "body: must be an object, not []");
+    assert_string_equal(check(&schema_execute_code, "{" CODE ",\"timeout\":0.5}"),
+                        "timeout: must be a whole number, not 0.5");
+    assert_string_equal(check(&schema_execute_code, "{" CODE ",\"timeout\":-1e99}"),
+                        "timeout: -1e99 is below the minimum of 1");
+    assert_string_equal(check(&schema_execute_code, "{\"code\":\"1\",\"language\":\"bash; id\"}"),
+                        "language: \"bash; id\" is none of python, javascript");
+}
+
+static void names_the_place(void **state)
+{
+    (void)state;
+    assert_string_equal(
+        check(&schema_execute_code,
+              "{" CODE ",\"input_files\":[{\"target_path\":\"x\",\"content_base64\":\"YQ==\"},"
+              "{\"target_path\":\"\",\"content_base64\":\"!\",\"x\\u0000\\n\":1}]}"),
+        "input_files[1].target_path: 0 bytes are below the minimum of 1; "
+        "input_files[1].content_base64: \"!\" is not base64 with its padding; "
+        "input_files[1].x\\u0000\\n: unknown field (value 1)");
+    assert_string_equal(check(&schema_execute_code,
+                              "{" CODE ",\"limits\":{\"memory_mb\":0,\"disk\":1,\"pids\":\"9\"}}"),
+                        "limits.memory_mb: 0 is below the minimum of 32 MB; limits.disk: unknown "
+                        "limit; limits.pids: must be a whole number, not \"9\"");
+    assert_string_equal(check(&schema_sandbox_job, "{\"env\":{\"A\":1}}"),
+                        "env.\"A\": must be a string, not 1");
+    assert_string_equal(check(&schema_sandbox_job, "{\"artifacts\":[7]}"),
+                        "artifacts[0]: must be a string or an object, not 7");
+}
+
+static void says_how_many_more(void **state)
+{
+    (void)state;
+    char json[4096] = "{";
+    for (int i = 0; i < 30; i++) {
+        char one[16];
+        snprintf(one, sizeof one, "%s\"u%d\":0", i ? "," : "", i);
+        strcat(json, one);
+    }
+    strcat(json, "}");
+    const char *text = check(&schema_session_create, json);
+    assert_non_null(strstr(text, "u19: unknown field (value 0); and 10 more"));
+    assert_null(strstr(text, "u20"));
+}
+
+static void knows_forms(void **state)
+{
+    (void)state;
+    static const struct {
+        enum schema_form form;
+        const char *text;
+        bool has;
+    } rows[] = {
+        {SCHEMA_FORM_TEAM, "team-1.a:b@c", true},
+        {SCHEMA_FORM_TEAM, "", false},
+        {SCHEMA_FORM_TEAM, ".a", false},
+        {SCHEMA_FORM_TEAM, "a b", false},
+        {SCHEMA_FORM_TEAM, "a\n", false},
+        {SCHEMA_FORM_LINE, "", true},
+        {SCHEMA_FORM_LINE, "\xe5\x90\x8d", true},
+        {SCHEMA_FORM_LINE, "a\x1b[0m", false},
+        {SCHEMA_FORM_LINE, "a\xc2\x85", false},
+        {SCHEMA_FORM_LINE, "a\xe2\x80\xa8", false},
+        {SCHEMA_FORM_BASE64, "", true},
+        {SCHEMA_FORM_BASE64, "YQ==", true},
+        {SCHEMA_FORM_BASE64, "YQ=", false},
+        {SCHEMA_FORM_BASE64, "Y===", false},
+        {SCHEMA_FORM_BASE64, "YQ-_", false},
+        {SCHEMA_FORM_KEY_ID, "0123456789abcdef", true},
+        {SCHEMA_FORM_KEY_ID, "0123456789abcdeF", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(schema_has_form(rows[i].form, rows[i].text, strlen(rows[i].text)),
+                         rows[i].has);
+    }
+}
+
+static void fields_are_sound(void **state)
+{
+    (void)state;
+    for (const struct schema *const *s = schemas; *s; s++) {
+        for (size_t i = 0; i < (*s)->n_fields; i++) {
+            const struct schema_field *f = &(*s)->fields[i];
+            bool of = f->type == SCHEMA_TEXT_OR || f->items == SCHEMA_TEXT_OR ||
+                      (f->type == SCHEMA_ARRAY && f->items == SCHEMA_OBJECT);
+            assert_non_null(f->name);
+            assert_non_null(f->help);
+            assert_true(f->min <= f->max || f->max == 0);
+            assert_true(!of || f->of);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(takes_what_is_sound), cmocka_unit_test(names_every_fault),
+        cmocka_unit_test(names_the_place),     cmocka_unit_test(says_how_many_more),
+        cmocka_unit_test(knows_forms),         cmocka_unit_test(fields_are_sound),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    buf_free(&faults);
+    return failed;
+}
