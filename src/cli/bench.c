@@ -136,6 +136,11 @@ static int read_options(struct bench *b)
                (r->launcher == SEAT_BWRAP && front_find_bwrap(&b->settings, &b->wrapper, &why)))) {
         return complain("%s", why.text);
     }
+    if (!e && r->launcher == SEAT_NONE) {
+        return complain(
+            "there are no sandboxes to measure: SANDBOX_FILESYSTEM_ISOLATION_ENABLED is "
+            "false; unset it");
+    }
     if (!e && r->launcher != SEAT_NATIVE && r->detail) {
         return complain("--detail looks into isle's own launcher: give --launcher native with it");
     }

@@ -63,6 +63,21 @@ int front_conf_load(const struct front_given *given, struct front_settings *ret,
     return 0;
 }
 
+// Two settings that say opposite things: nobody can mean both.
+static int check_switches(const struct conf *c, struct front_error *e)
+{
+    const char *why = " contradicts SANDBOX_REQUIRE_USER_NAMESPACE=true: unset one of them";
+    if (!conf_bool(c, SETTING_REQUIRE_USER_NAMESPACE)) {
+        return 0;
+    }
+    if (!conf_bool(c, SETTING_FILESYSTEM_ISOLATION_ENABLED)) {
+        return refuse(e, "SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false", why);
+    }
+    return conf_bool(c, SETTING_LEGACY_FALLBACK_ENABLED)
+               ? refuse(e, "SANDBOX_LEGACY_FALLBACK_ENABLED=true", why)
+               : 0;
+}
+
 int front_settings_load(const struct front_given *given, struct front_settings *ret,
                         struct front_error *ret_error)
 {
@@ -76,6 +91,8 @@ int front_settings_load(const struct front_given *given, struct front_settings *
                    " is false: every job is refused; unset it");
     } else if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
         e = refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
+    } else {
+        e = check_switches(&ret->conf, ret_error);
     }
     if (e) {
         front_settings_done(ret);
@@ -104,12 +121,26 @@ void front_tell_preset(const struct front_settings *f, const char *verb)
 int front_choose_launcher(const struct front_settings *f, const char *option,
                           enum seat_launcher *ret, struct front_error *ret_error)
 {
+    bool isolated = conf_bool(&f->conf, SETTING_FILESYSTEM_ISOLATION_ENABLED);
+    const char *none = seat_launcher_names[SEAT_NONE];
+    if (!isolated && option && strcmp(option, none) != 0) {
+        snprintf(
+            ret_error->text, sizeof ret_error->text,
+            "--launcher %.100s: there are no sandboxes, as SANDBOX_FILESYSTEM_ISOLATION_ENABLED is "
+            "false; unset it",
+            option);
+        return -EINVAL;
+    }
+    if (!isolated) {
+        *ret = SEAT_NONE;
+        return 0;
+    }
     if (!option) {
         const char *binary = f->conf.text[SETTING_FILESYSTEM_ISOLATION_BINARY];
         *ret = *binary && strcmp(binary, "native") != 0 ? SEAT_BWRAP : SEAT_NATIVE;
         return 0;
     }
-    for (int i = 0; i < SEAT_N_LAUNCHERS; i++) {
+    for (int i = 0; i < SEAT_NONE; i++) {
         if (strcmp(option, seat_launcher_names[i]) == 0) {
             *ret = (enum seat_launcher)i;
             return 0;
@@ -182,6 +213,9 @@ struct start_config front_start_config(const struct front_settings *f,
         .pids = (uint64_t)c->number[SETTING_INSTANCE_PIDS],
         .test_refuse_rungs = (uint32_t)c->number[SETTING_TEST_REFUSE_RUNGS],
         .allow_host_network = (uint32_t)c->number[SETTING_NETWORK_ALLOW_HOST],
+        .plain = !conf_bool(c, SETTING_FILESYSTEM_ISOLATION_ENABLED) ? START_PLAIN_ALL
+                 : conf_bool(c, SETTING_LEGACY_FALLBACK_ENABLED)     ? START_PLAIN_ASKED
+                                                                     : START_PLAIN_NEVER,
         .require_user_namespace = (uint32_t)c->number[SETTING_REQUIRE_USER_NAMESPACE],
         .data_dir_must_exist = conf_given(c, SETTING_WORKSPACE_ROOT),
     };

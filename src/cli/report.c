@@ -206,6 +206,16 @@ static void print_downgrades(const struct report *r, const struct view *v)
     }
 }
 
+// A job that was meant to be isolated and was not: said to everybody.
+static void print_fallback(const struct report *r, const struct view *v)
+{
+    const char *why = yyjson_get_str(part(v, "isolation", "fallback"));
+    if (why) {
+        fprintf(r->err,
+                "isle: warning: this job ran without isolation, as its sandbox failed: %s\n", why);
+    }
+}
+
 // What people read begins a line of its own, also where the job left one open. (A result ended it.)
 static void print_line_start(const struct report *r, const struct view *v)
 {
@@ -242,6 +252,7 @@ int report_print(const struct report *r, const struct buf *final)
         return -EBADMSG;
     }
     int e = 0;
+    print_fallback(r, &v);
     if (r->json) {
         print_value(r, final);
     } else {

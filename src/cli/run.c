@@ -321,6 +321,11 @@ static int run_job(struct run *r)
     if (status) {
         return status;
     }
+    if (r->launcher == SEAT_NONE) {
+        fputs("isle: warning: this job is not isolated "
+              "(SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false)\n",
+              stderr);
+    }
     char **settings = conf_environment(&r->settings.conf);
     status = settings ? start_and_talk(r, settings) : complain("not enough memory");
     conf_environment_free(settings);

@@ -17,17 +17,19 @@
 static const struct mount_row {
     const char *target, *what;
     enum setting source; // SETTING_COUNT: none
+    const char *plain;   // without a sandbox; NULL: the same
 } mounts[] = {
-    {"/", "tmpfs, read-only", SETTING_COUNT},
-    {"/usr", "read-only, from %s; bin, sbin, lib, lib64 lead into it", SETTING_RUNTIME_ROOT},
-    {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT},
+    {"/", "tmpfs, read-only", SETTING_COUNT, NULL},
+    {"/usr", "read-only, from %s; bin, sbin, lib, lib64 lead into it", SETTING_RUNTIME_ROOT, NULL},
+    {"/usr/lib/isle", "read-only: the wrappers of snippets", SETTING_COUNT, NULL},
     {"/etc", "made up, read-only; host name %s; certificates and fonts of the runtime root",
-     SETTING_HOSTNAME},
-    {"/dev", "null, zero, full, random, urandom; no others", SETTING_COUNT},
-    {"/proc", "of the job's own pid namespace, read-only, parts of it covered", SETTING_COUNT},
-    {"/dev/shm", "tmpfs, 64 MB, charged to the job", SETTING_COUNT},
-    {"/tmp", "tmpfs of the job's own", SETTING_COUNT},
-    {"/workspace", "the job's workspace, read-write", SETTING_COUNT},
+     SETTING_HOSTNAME, NULL},
+    {"/dev", "null, zero, full, random, urandom; no others", SETTING_COUNT, NULL},
+    {"/proc", "of the job's own pid namespace, read-only, parts of it covered", SETTING_COUNT,
+     "of isle's pid namespace, others' processes hidden, read-only, parts of it covered"},
+    {"/dev/shm", "tmpfs, 64 MB, charged to the job", SETTING_COUNT, NULL},
+    {"/tmp", "tmpfs of the job's own", SETTING_COUNT, NULL},
+    {"/workspace", "the job's workspace, read-write", SETTING_COUNT, NULL},
 };
 
 static const char *const kind_names[] = {
@@ -65,7 +67,7 @@ static void mount_text(const struct plan *p, const struct mount_row *m, char *te
 {
     const char *mark = strstr(m->what, "%s");
     if (!mark || m->source == SETTING_COUNT) {
-        snprintf(text, size, "%s", m->what);
+        snprintf(text, size, "%s", p->low.start.plain && m->plain ? m->plain : m->what);
         return;
     }
     snprintf(text, size, "%.*s%s%s", (int)(mark - m->what), m->what, p->conf->text[m->source],
@@ -130,26 +132,36 @@ static void print_limits(FILE *out, const struct plan *p)
     }
 }
 
+static bool network_is_host(const struct plan *p)
+{
+    return p->low.start.plain || p->low.start.network == PLAN_NETWORK_HOST;
+}
+
 static void print_sizes(FILE *out, const struct plan *p)
 {
     const struct plan_limits *l = &p->low.start.limits;
     const char *added = p->conf->text[SETTING_SECCOMP_ALLOW];
-    fprintf(
-        out,
-        "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
-        "  workspace        %s, %llu bytes, %llu inodes\n"
-        "  /tmp             tmpfs, %llu bytes, %u inodes\n"
-        "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
-        "  seccomp filter   %s%s%s\n  network          %s\n"
-        "  user             1000, in a user namespace of its own\n",
-        kind_names[p->job->kind], p->job->language ? ", " : "",
-        p->job->language ? language_names[p->job->language] : "", p->job->cwd, workspace_kind(p),
-        (unsigned long long)p->low.workspace_bytes, (unsigned long long)p->low.workspace_inodes,
-        (unsigned long long)l->tmp_bytes, l->tmp_inodes, (unsigned long long)l->memory_bytes,
-        p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
-        (unsigned long long)l->file_bytes, filter_name(p),
-        *added ? ", and SANDBOX_SECCOMP_ALLOW adds " : "", added,
-        p->low.start.network == PLAN_NETWORK_HOST ? "host: this host's" : "none: loopback only");
+    fprintf(out,
+            "\nSandbox\n  job              %s%s%s\n  working folder   %s\n"
+            "  workspace        %s, %llu bytes, %llu inodes\n"
+            "  /tmp             tmpfs, %llu bytes, %u inodes\n"
+            "  memory group     %llu bytes%s\n  largest file     %llu bytes\n"
+            "  seccomp filter   %s%s%s\n  network          %s\n"
+            "  user             %s\n%s",
+            kind_names[p->job->kind], p->job->language ? ", " : "",
+            p->job->language ? language_names[p->job->language] : "", p->job->cwd,
+            workspace_kind(p), (unsigned long long)p->low.workspace_bytes,
+            (unsigned long long)p->low.workspace_inodes, (unsigned long long)l->tmp_bytes,
+            l->tmp_inodes, (unsigned long long)l->memory_bytes,
+            p->low.start.workspace_kind == PLAN_WORKSPACE_TMPFS ? " (workspace included)" : "",
+            (unsigned long long)l->file_bytes, filter_name(p),
+            *added ? ", and SANDBOX_SECCOMP_ALLOW adds " : "", added,
+            network_is_host(p) ? "host: this host's" : "none: loopback only",
+            p->low.start.plain ? "its workspace's; no namespace but one of mounts: not isolated"
+                               : "1000, in a user namespace of its own",
+            conf_bool(p->conf, SETTING_LEGACY_FALLBACK_ENABLED)
+                ? "  fallback         without a sandbox, when making it fails\n"
+                : "");
 }
 
 static void print_mounts(FILE *out, const struct plan *p)
@@ -276,7 +288,9 @@ static void put_sandbox(struct buf *b, const struct plan *p)
     json_put_int(b, "file_bytes", (int64_t)l->file_bytes);
     json_put_text(b, "seccomp", p->low.start.filter == PLAN_FILTER_TMPFS ? "tmpfs" : "folder");
     json_put_text(b, "seccomp_allow", p->conf->text[SETTING_SECCOMP_ALLOW]);
-    json_put_text(b, "network", p->low.start.network == PLAN_NETWORK_HOST ? "host" : "none");
+    json_put_text(b, "network", network_is_host(p) ? "host" : "none");
+    json_put_bool(b, "isolated", !p->low.start.plain);
+    json_put_bool(b, "fallback", conf_bool(p->conf, SETTING_LEGACY_FALLBACK_ENABLED));
     json_end(b, '}');
 }
 
@@ -385,6 +399,10 @@ int show_plan_print(const struct run_job *j, const struct lower_host *host, cons
                      .n_steps = bwrap ? (size_t)PLAN_N_BWRAP_STEPS : (size_t)PLAN_N_STEPS};
     struct lower_staged staged = {j->staged_bytes, j->job.n_files + FOLDERS_OF_A_WORKSPACE};
     lower_job(&j->job, host, &staged, &p.low);
+    if (p.low.start.plain) {
+        p.steps = plan_plain_steps;
+        p.n_steps = PLAN_N_PLAIN_STEPS;
+    }
     if (runtime_begin(&p.start, &j->job, "UTC")) {
         return CLI_REFUSED;
     }

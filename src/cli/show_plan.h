@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// bwrap: what makes the sandbox, or NULL: isle's own launcher. 0 or CLI_REFUSED.
+// bwrap: what makes the sandbox; NULL: isle's own launcher, or nothing where the settings say so. 0
+// or CLI_REFUSED.
 int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
                     const struct bwrap_found *bwrap, bool json, FILE *out);
 

@@ -17,7 +17,7 @@
 
 #if defined(__x86_64__)
 #define SHIM_ARCH AUDIT_ARCH_X86_64
-__asm__(".globl _start\n_start: xor %ebp,%ebp\n and $-16,%rsp\n call shim_main\n");
+__asm__(".globl _start\n_start: xor %ebp,%ebp\n mov %rsp,%rdi\n and $-16,%rsp\n call shim_main\n");
 static long call(long nr, long a, long b, long c, long d)
 {
     register long r10 __asm__("r10") = d;
@@ -29,7 +29,7 @@ static long call(long nr, long a, long b, long c, long d)
 }
 #elif defined(__aarch64__)
 #define SHIM_ARCH AUDIT_ARCH_AARCH64
-__asm__(".globl _start\n_start: mov x29, xzr\n mov x30, xzr\n bl shim_main\n");
+__asm__(".globl _start\n_start: mov x29, xzr\n mov x30, xzr\n mov x0, sp\n bl shim_main\n");
 static long call(long nr, long a, long b, long c, long d)
 {
     register long x8 __asm__("x8") = nr;
@@ -63,10 +63,25 @@ static const struct sock_filter filter[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 };
 
-// Clears with a loop that the compiler may not turn into a call of memset: there is none.
-__attribute__((used, noreturn)) void shim_main(void);
-void shim_main(void)
+// Whose end is reported: pid 2 or, where there is no pid namespace, whom the launcher names.
+// `stack`: argc, then argv, as the kernel puts them.
+static long main_process(const long *stack)
 {
+    if (stack[0] < 2) {
+        return PID_MAIN;
+    }
+    long pid = 0;
+    for (const char *p = (const char *)(uintptr_t)stack[2]; *p >= '0' && *p <= '9'; p++) {
+        pid = pid * 10 + (*p - '0');
+    }
+    return pid;
+}
+
+// Clears with a loop that the compiler may not turn into a call of memset: there is none.
+__attribute__((used, noreturn)) void shim_main(const long *stack);
+void shim_main(const long *stack)
+{
+    const long main_pid = main_process(stack);
     struct sock_fprog program = {sizeof filter / sizeof filter[0],
                                  (struct sock_filter *)(uintptr_t)filter};
     struct note n;
@@ -80,10 +95,10 @@ void shim_main(void)
     for (;;) {
         int status = -1;
         long pid = call(SYS_wait4, -1, (long)&status, 0, 0);
-        if (pid != PID_MAIN && pid != -ECHILD_) {
+        if (pid != main_pid && pid != -ECHILD_) {
             continue; // an orphan, reaped
         }
-        n.status = pid == PID_MAIN ? status : -1; // -1: cannot be; pid 2 was missed
+        n.status = pid == main_pid ? status : -1; // -1: cannot be; pid 2 was missed
         call(SYS_write, NOTE_SHIM_FD, (long)&n, sizeof n, 0);
         call(SYS_exit_group, 0, 0, 0, 0);
     }

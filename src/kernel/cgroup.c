@@ -302,6 +302,18 @@ int cgroup_kill(const struct cgroup_tree *t, const char *name)
     return fd_write_at(t->v2, path, "1");
 }
 
+void cgroup_no_forks(const struct cgroup_tree *t, const char *name)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/pids.max", name);
+    for (unsigned version = V1; version <= V2; version++) {
+        int folder = folder_of(t, SEAT_PIDS, version, false);
+        if (folder >= 0) {
+            fd_write_at(folder, path, "0");
+        }
+    }
+}
+
 // The folder that has every process of the group: any will do, the v2 one is always joined at
 // birth.
 static int any_folder(const struct cgroup_tree *t)

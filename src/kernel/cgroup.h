@@ -80,6 +80,9 @@ int cgroup_watch_oom(const struct cgroup_tree *t, const char *name);
 // SIGKILL to everything in it, atomically. 0, or -errno where the kernel has no such thing (v1).
 int cgroup_kill(const struct cgroup_tree *t, const char *name);
 
+// From here on nothing in it can fork, where processes are counted.
+void cgroup_no_forks(const struct cgroup_tree *t, const char *name);
+
 // Processes in the group, as the caller's pid namespace sees them, at most `max`. Count or -errno
 // (-ENOENT: no hierarchy at all).
 int cgroup_members(const struct cgroup_tree *t, const char *name, pid_t *ret_pids, int max);

@@ -170,8 +170,8 @@ bool ahead_take(struct launcher *l, struct launch *c)
 
 void ahead_refill(struct launcher *l)
 {
-    // for the only job of a short life there is no next one to prepare; Bubblewrap makes its own
-    if (l->last_id < 2 || l->config.launcher == SEAT_BWRAP) {
+    // for the only job of a short life there is no next one to prepare; others make no such things
+    if (l->last_id < 2 || l->config.launcher != SEAT_NATIVE) {
         return;
     }
     if (!l->maker_pid) {

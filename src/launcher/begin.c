@@ -26,7 +26,8 @@ int step_slot(struct launch *c)
         snprintf(b->group, sizeof b->group, "j%u", b->id);
         memset(l->marks[i], 0, sizeof l->marks[i]);
         b->network = c->q.network;
-        if (l->config.launcher == SEAT_BWRAP) {
+        b->plain = c->plain;
+        if (l->config.launcher == SEAT_BWRAP && !c->plain) {
             bwrap_wrap(l, b);
         }
         c->box = b;
@@ -117,13 +118,19 @@ uint32_t begin_downgrades(const struct launcher *l, uint32_t network)
 struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int *ret_error,
                           uint32_t *ret_step)
 {
-    if (q->network == PLAN_NETWORK_HOST && !l->config.allow_host_network) {
+    if (!q->plain && q->network == PLAN_NETWORK_HOST && !l->config.allow_host_network) {
         *ret_error = EPERM;
         *ret_step = PLAN_STEP_check;
         return NULL;
     }
-    struct launch c = {
-        .l = l, .q.network = q->network, .v2 = -1, .net = -1, .child_sock = -1, .child_report = -1};
+    // a plain job is in the launcher's network namespace, which is the host's
+    struct launch c = {.l = l,
+                       .plain = q->plain,
+                       .q.network = q->plain ? (uint32_t)PLAN_NETWORK_HOST : q->network,
+                       .v2 = -1,
+                       .net = -1,
+                       .child_sock = -1,
+                       .child_report = -1};
     for (int i = 0; i < SEAT_N_V1; i++) {
         c.tasks[i] = -1;
     }
@@ -131,7 +138,8 @@ struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int 
     close_childs_ends(&c);
     if (!e) {
         c.box->r.tag = q->tag;
-        c.box->r.downgrades = begin_downgrades(l, q->network);
+        c.box->r.downgrades = begin_downgrades(l, c.q.network);
+        c.box->r.downgrades |= q->plain ? (uint32_t)PLAN_NO_ISOLATION : 0U;
         return c.box;
     }
     if (c.box) { // nothing lives in it: clone is the last step here
@@ -145,8 +153,13 @@ struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int 
 
 int begin_check(const struct launcher *l, const struct box *box, const struct plan_request *q)
 {
-    if (box && box->network != q->network) { // it was born with the other
+    if (box &&
+        (box->network != q->network || box->plain != q->plain)) { // it was born with the other
         return -EINVAL;
+    }
+    // what is asked for and what this launcher is for must be the same
+    if (l->config.launcher == SEAT_NONE && !q->plain) {
+        return -EPERM;
     }
     if (q->root != 0) { // one runtime root was given at start
         return -ENOENT;
@@ -166,7 +179,9 @@ int begin_check(const struct launcher *l, const struct box *box, const struct pl
 int step_check(struct launch *c)
 {
     // begin_check() has answered before a cold launch had cost anything
-    if (c->q.rung == PLAN_RUNG_AUTO) {
+    if (c->plain) {
+        c->q.rung = PLAN_RUNG_NONE;
+    } else if (c->q.rung == PLAN_RUNG_AUTO) {
         c->q.rung = c->l->rung;
     }
     return 0;
@@ -202,7 +217,7 @@ int step_limits(struct launch *c)
     const struct plan_limits *l = &c->q.limits;
     const struct cgroup_limits limits = {
         .memory_bytes = l->memory_bytes,
-        .pids = (uint64_t)l->pids + launcher_own_pids(c->l),
+        .pids = (uint64_t)l->pids + box_own_pids(c->box),
         .cpu_percent = l->cpu_percent,
     };
     int e = cgroup_limit(&c->l->groups, c->box->group, &limits);
@@ -234,7 +249,7 @@ int step_order(struct launch *c)
 
 void begin_start(struct launcher *l, struct box *box, const struct plan_request *q, const int *fds)
 {
-    struct launch c = {.l = l, .box = box, .q = *q, .n_fds = PLAN_N_START_FDS};
+    struct launch c = {.l = l, .box = box, .q = *q, .plain = box->plain, .n_fds = PLAN_N_START_FDS};
     uint32_t step = 0;
     memcpy(c.fds, fds, PLAN_N_START_FDS * sizeof *fds);
     box->r.tag = q->tag;

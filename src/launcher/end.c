@@ -33,12 +33,6 @@ struct box *box_find(struct launcher *l, uint32_t id)
     return NULL;
 }
 
-void box_kill(const struct launcher *l, struct box *b)
-{
-    cgroup_kill(&l->groups, b->group);   // where there is v2: atomically
-    sys_pidfd_signal(b->pidfd, SIGKILL); // pid 1, and with it its namespace
-}
-
 void box_discard(const struct launcher *l, struct box *b)
 {
     cgroup_remove(&l->groups, b->group);
@@ -91,22 +85,17 @@ static int signal_batch(const struct launcher *l, const struct box *b, const pid
     return m < 0 ? m : 0;
 }
 
-int box_signal(const struct launcher *l, const struct box *b, int sig)
+// own: isle's processes in it too.
+static int signal_group(const struct launcher *l, const struct box *b, int sig, bool own)
 {
     static pid_t pids[MAX_MEMBERS];
-    if (!b->executed || b->gone) {
-        return -ESRCH; // pid 2 is still ours: a signal would look like a failure of the sandbox
-    }
     int n = cgroup_members(&l->groups, b->group, pids, MAX_MEMBERS);
-    if (n == -ENOENT) {
-        return sys_pidfd_signal(b->main_pidfd, sig); // no groups on this host: the main process
-    }
     if (n < 0) {
         return n;
     }
     int count = 0;
     for (int i = 0; i < n; i++) {
-        if (pids[i] != b->r.shim_pid && !(b->wrapped && pids[i] == b->wrapped->bwrap)) {
+        if (own || (pids[i] != b->r.shim_pid && !(b->wrapped && pids[i] == b->wrapped->bwrap))) {
             pids[count++] = pids[i];
         }
     }
@@ -116,6 +105,26 @@ int box_signal(const struct launcher *l, const struct box *b, int sig)
         e = signal_batch(l, b, pids + i, left < SIGNAL_BATCH ? left : SIGNAL_BATCH, sig);
     }
     return e;
+}
+
+int box_signal(const struct launcher *l, const struct box *b, int sig)
+{
+    if (!b->executed || b->gone) {
+        return -ESRCH; // pid 2 is still ours: a signal would look like a failure of the sandbox
+    }
+    int e = signal_group(l, b, sig, false);
+    // no groups on this host: the main process
+    return e == -ENOENT ? sys_pidfd_signal(b->main_pidfd, sig) : e;
+}
+
+void box_kill(const struct launcher *l, struct box *b)
+{
+    cgroup_kill(&l->groups, b->group);   // where there is v2: atomically
+    sys_pidfd_signal(b->pidfd, SIGKILL); // pid 1, and with it its namespace
+    if (b->plain) { // it has none: its group is emptied, again and again until it can be removed
+        cgroup_no_forks(&l->groups, b->group);
+        signal_group(l, b, SIGKILL, true);
+    }
 }
 
 // ---- figures ----------------------------------------------------------------------------------
@@ -134,7 +143,7 @@ void box_figures(const struct launcher *l, const struct box *b, struct plan_reco
     uint64_t peak = cgroup_figure(&l->groups, b->group, CGROUP_PIDS_PEAK);
     r->cpu_ns = cpu_used(l, b);
     r->memory_peak_bytes = cgroup_figure(&l->groups, b->group, CGROUP_MEMORY_PEAK);
-    unsigned own = launcher_own_pids(l);
+    unsigned own = box_own_pids(b);
     r->pids_peak = peak == PLAN_UNKNOWN || peak < own ? peak : peak - own;
     r->shim_pid = b->r.shim_pid;
     r->main_pid = b->r.main_pid;
@@ -393,7 +402,7 @@ void box_end(struct launcher *l, struct box *b)
     }
     // A result is given out only when nothing of the job is left.
     if (cgroup_remove(&l->groups, b->group)) {
-        cgroup_kill(&l->groups, b->group);
+        box_kill(l, b);
         b->retry_ns = clock_now_ns() + REMOVE_RETRY_MS * NS_PER_MS;
         return;
     }

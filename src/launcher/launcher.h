@@ -10,6 +10,7 @@
 //   locks.c     memory that no group counts
 //   end.c       notes, limits, verdicts, end of a sandbox
 //   bwrap.c     the launch with Bubblewrap, its own table; bwrap_child.c, inside.c  what runs in it
+//   plain.c     the launch without namespaces: its own table, most of its steps the native ones
 #ifndef ISLE_LAUNCHER_LAUNCHER_H
 #define ISLE_LAUNCHER_LAUNCHER_H
 
@@ -33,6 +34,7 @@ struct box {
     bool executed; // PLAN_EXECUTED was sent
     bool reported; // the shim told the status
     bool gone;     // every process is reaped; only groups may be left
+    bool plain;    // without namespaces: what it leaves behind is ended by its group
     uint32_t uid;
     char group[16];
     uint32_t network;       // enum plan_network, from birth on
@@ -82,6 +84,7 @@ struct launcher {
     int self_pidfd, proc, ws, cache; // cache -1: no package sets here
     int template;                    // the mount namespace that sandboxes begin in
     int bwrap;                       // likewise Bubblewrap, or -1: native
+    int plain;                       // likewise jobs without namespaces, or -1: none are allowed
     int program;                     // our own, O_PATH: isle's first process in Bubblewrap
     struct bwrap_cover covers[PROC_MAX_COVERS];
     uint64_t ws_mount, cache_mount; // mount ids
@@ -109,6 +112,7 @@ struct launch {
     struct launcher *l;
     struct box *box;
     struct plan_request q; // from phase two on; the rung is resolved
+    bool plain;            // walks the plain table
     int loopback_error;    // pid 2's: negative errno
     // the launcher's
     int tasks[SEAT_N_V1], v2, child_sock, child_report;
@@ -119,6 +123,7 @@ struct launch {
     // Bubblewrap's: sealed memfds, and what it may write to
     int passport, arguments, filter, said;
     uint64_t nonce;
+    pid_t main; // pid 1's: whom the shim waits for, where there is no pid namespace
     // pid 2's
     char **argv, **env, *cwd;
 };
@@ -156,8 +161,9 @@ void launcher_mark(const struct launch *c, enum plan_mark mark);
 // 0, or -errno with what failed.
 int template_build(const struct seat_config *config, const char **ret_what);
 
-// The mount namespace whose whole content is the template (`folder` "/jail"), or what Bubblewrap is
-// started in ("/bw"). Descriptor or -errno. proc: the launcher's.
+// The mount namespace whose whole content is the template (`folder` "/jail"), what Bubblewrap is
+// started in ("/bw"), or the template with a /proc for jobs without namespaces ("/plain").
+// Descriptor or -errno. proc: the launcher's.
 int template_namespace(int proc, const char *folder);
 
 // steps.c: runs the steps of a phase that belong to `where`, in order. 0, or -errno and *ret_step.
@@ -169,12 +175,20 @@ struct launch_step {
 // Those of a table, whose first row has the number `first`.
 int steps_walk(const struct launch_step *rows, uint32_t n, uint32_t first, struct launch *c,
                enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
-// The native ones.
+// The launch's own: plain or native.
 int steps_run(struct launch *c, enum plan_phase phase, enum plan_where where, uint32_t *ret_step);
 // Every step's function: in the process that PLAN_STEPS names. 0 or -errno.
 #define STEP_DECLARE(id, phase, where, why) int step_##id(struct launch *c);
 PLAN_STEPS(STEP_DECLARE)
 #undef STEP_DECLARE
+// Those that only the plain table has (plain.c).
+int step_allowed(struct launch *c);
+int step_born_plain(struct launch *c);
+int step_reaper(struct launch *c);
+int step_full_proc(struct launch *c);
+int step_shim_exec_plain(struct launch *c);
+int step_identity(struct launch *c);
+int step_no_shared_ipc(struct launch *c);
 
 // phase_one.c: what the sandbox's processes do from birth on.
 _Noreturn void child_pid1(struct launch *c);
@@ -273,10 +287,13 @@ _Noreturn void bwrap_child(struct launch *c);
 // What main() does when it is started by Bubblewrap.
 _Noreturn void inside_main(void);
 // Processes in a sandbox's groups that are not the job's.
-static inline unsigned launcher_own_pids(const struct launcher *l)
+static inline unsigned box_own_pids(const struct box *b)
 {
-    return l->config.launcher == SEAT_BWRAP ? 2 : 1; // the shim, and Bubblewrap
+    return b->wrapped ? 2 : 1; // the shim, and Bubblewrap
 }
+
+// plain.c: can this host hold jobs without namespaces at all? 0 or -EOPNOTSUPP.
+int plain_check_host(const struct launcher *l);
 
 // requests.c
 // Reads one request and answers. False: the service is gone.

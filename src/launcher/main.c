@@ -59,8 +59,8 @@ static bool any_left(struct launcher *l)
         if (!b->id) {
             continue;
         }
+        box_kill(l, b); // also what a plain job's shim has left
         if (!b->gone) {
-            box_kill(l, b);
             b->gone =
                 !waitid((idtype_t)3 /* P_PIDFD */, (id_t)b->pidfd, &info, WEXITED | WNOHANG) &&
                 info.si_pid;
@@ -138,6 +138,8 @@ static void take_seat(struct launcher *l)
     if (pread(SEAT_CONFIG, &l->config, sizeof l->config, 0) != sizeof l->config ||
         l->config.magic != SEAT_MAGIC || l->config.version != SEAT_VERSION ||
         l->config.n_calls > SEAT_MAX_CALLS || l->config.uid_count == 0 ||
+        l->config.launcher >= SEAT_N_LAUNCHERS ||
+        (l->config.launcher == SEAT_NONE && !l->config.allow_plain) ||
         !memchr(l->config.hostname, '\0', sizeof l->config.hostname)) {
         fail("seat: not of this build", -EINVAL);
     }
@@ -175,6 +177,9 @@ static void open_roots(struct launcher *l)
     must_call("/proc", l->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (l->config.launcher == SEAT_BWRAP) {
         must("bw", l->bwrap = template_namespace(l->proc, "/bw"));
+    }
+    if (l->config.allow_plain) {
+        must("plain", l->plain = template_namespace(l->proc, "/plain"));
     }
     must("template", l->template = template_namespace(l->proc, "/jail"));
     must("/ws", l->ws = open_folder("/ws", &l->ws_mount, &uid));
@@ -223,6 +228,26 @@ static int fence(const struct launcher *l)
     return seccomp_install_with(policy_stage1.code, policy_stage1.count, calls, n);
 }
 
+static void find_rung(struct launcher *l)
+{
+    switch (l->config.launcher) {
+    case SEAT_BWRAP: // it makes the namespace itself, as the workspace's uid, or fails
+        l->rung = PLAN_RUNG_SELF;
+        break;
+    case SEAT_NONE:
+        l->rung = PLAN_RUNG_NONE;
+        if (plain_check_host(l)) {
+            fail("jobs without isolation need control groups, which tell what one leaves behind, "
+                 "and "
+                 "with a single id Landlock of Linux 6.12",
+                 -EOPNOTSUPP);
+        }
+        break;
+    default:
+        l->rung = rung_find(l);
+    }
+}
+
 static void find_abilities(struct launcher *l)
 {
     if (l->config.launcher == SEAT_BWRAP) {
@@ -235,8 +260,7 @@ static void find_abilities(struct launcher *l)
         l->landlock_abi = LANDLOCK_ABI_SCOPES - 1;
     }
     l->n_cpus = (unsigned)get_nprocs(); // at least 1
-    // Bubblewrap makes the namespace itself, as the workspace's uid, or fails
-    l->rung = l->config.launcher == SEAT_BWRAP ? (uint32_t)PLAN_RUNG_SELF : rung_find(l);
+    find_rung(l);
     if (l->rung == PLAN_RUNG_NONE && l->config.require_user_namespace) {
         fail("no job can have a user namespace of its own on this host, and one is required",
              -EPERM);
@@ -245,7 +269,11 @@ static void find_abilities(struct launcher *l)
     l->downgrades |= l->config.single_uid ? PLAN_SINGLE_UID : 0;
     l->downgrades |= l->landlock_abi ? 0 : PLAN_NO_LANDLOCK;
     l->downgrades |= l->config.n_calls ? PLAN_SECCOMP_ALLOW : 0;
-    l->downgrades |= l->rung == PLAN_RUNG_NONE ? PLAN_NO_USER_NAMESPACE : 0;
+    if (l->config.launcher == SEAT_NONE) {
+        l->downgrades |= PLAN_NO_ISOLATION | begin_downgrades(l, PLAN_NETWORK_HOST);
+    } else {
+        l->downgrades |= l->rung == PLAN_RUNG_NONE ? PLAN_NO_USER_NAMESPACE : 0;
+    }
     bool old = l->config.bwrap_version && l->config.bwrap_version < BWRAP_SOUND;
     l->downgrades |= l->config.launcher == SEAT_BWRAP && old ? PLAN_OLD_BWRAP : 0;
 }
@@ -367,7 +395,7 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "inside")) {
         inside_main();
     }
-    l.maker = l.bwrap = l.program = -1;
+    l.maker = l.bwrap = l.plain = l.program = -1;
     inject_init(INJECT_START);
     plain_process();
     take_seat(&l);

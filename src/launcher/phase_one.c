@@ -37,7 +37,8 @@ _Noreturn void child_pid1(struct launch *c)
     uint32_t step = 0;
     int e = steps_run(c, PLAN_PHASE_ONE, PLAN_IN_PID1, &step);
     // until descriptors are in their places, that place is the service's socket
-    int report = step == PLAN_STEP_pid1_descriptors ? c->child_report : CHILD_REPORT;
+    bool early = step == PLAN_STEP_pid1_descriptors || step == PLAN_PSTEP_pid1_descriptors;
+    int report = early ? c->child_report : CHILD_REPORT;
     child_fail(report, step, e); // success does not come back from shim_exec
 }
 
@@ -57,7 +58,7 @@ int step_pid1_descriptors(struct launch *c)
                                            c->l->self_pidfd};
     memcpy(&want[CHILD_TASKS - CHILD_REPORT], c->tasks, sizeof c->tasks);
     want[CHILD_NET - CHILD_REPORT] = c->net;
-    want[CHILD_TEMPLATE - CHILD_REPORT] = c->l->template;
+    want[CHILD_TEMPLATE - CHILD_REPORT] = c->plain ? c->l->plain : c->l->template;
     // in two moves: sources and targets overlap
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         want[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
@@ -160,6 +161,7 @@ int step_fork(struct launch *c)
     if (pid == 0) {
         child_pid2(c);
     }
+    c->main = pid;
     return pid < 0 ? -errno : 0;
 }
 

@@ -34,7 +34,7 @@ void request_answer(struct launcher *l, const struct plan_record *r, const int *
 static void prepare(struct launcher *l, const struct plan_request *q, int *fds, struct answer *a)
 {
     (void)fds;
-    if (l->config.launcher == SEAT_BWRAP) { // every start is a cold one
+    if (l->config.launcher != SEAT_NATIVE || q->plain) { // every start is a cold one
         a->r.error = EOPNOTSUPP;
         return;
     }
@@ -66,7 +66,7 @@ static void start(struct launcher *l, const struct plan_request *q, int *fds, st
     a->r.op = PLAN_END;
     a->r.error = q->id && !b ? ENOENT : -begin_check(l, b, q);
     a->r.step = PLAN_STEP_check;
-    if (!q->id && !a->r.error && l->config.launcher == SEAT_BWRAP) {
+    if (!q->id && !a->r.error && !q->plain && l->config.launcher == SEAT_BWRAP) {
         a->silent = bwrap_start(l, q, fds, &a->r.error, &a->r.step) != NULL;
         return;
     }

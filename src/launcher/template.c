@@ -262,6 +262,35 @@ static int make_bwrap_tree(const char **ret_what)
     return e;
 }
 
+// The model with a /proc of isle's own processes' namespace, in which others' are hidden: covered
+// here, once, as all jobs without namespaces share it.
+static int make_plain_tree(const char **ret_what)
+{
+    char path[64];
+    *ret_what = "plain";
+    int e = mkdir("new/plain", 0755)
+                ? -errno
+                : mount_bind(AT_FDCWD, "new/jail", "new/plain", 0, AT_RECURSIVE);
+    *ret_what = "plain (proc)";
+    e = e ? e
+          : mount_bind(AT_FDCWD, "sproc", "new/plain/proc",
+                       MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0);
+    for (size_t i = 0; i < proc_n_masks && !e; i++) {
+        snprintf(path, sizeof path, "new/plain/proc/%s", proc_masks[i].path);
+        const char *cover = proc_masks[i].is_folder ? "new/plain/" TEMPLATE_MASK "folder"
+                                                    : "new/plain/" TEMPLATE_MASK "empty";
+        e = mount(cover, path, NULL, MS_BIND, NULL) && errno != ENOENT ? -errno : 0;
+    }
+    e = e ? e
+          : mount_bind(AT_FDCWD, "new/plain/" TEMPLATE_MASK "boot_id",
+                       "new/plain/proc/sys/kernel/random/boot_id", 0, 0);
+    AUTO_CLOSE int proc = open("new/plain/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (!e && proc < 0) {
+        e = -errno;
+    }
+    return e ? e : mount_set(proc, MOUNT_ATTR_RDONLY, 0, 0);
+}
+
 int template_build(const struct seat_config *config, const char **ret_what)
 {
     *ret_what = "unshare";
@@ -274,6 +303,9 @@ int template_build(const struct seat_config *config, const char **ret_what)
     e = e ? e : make_jail(config, ret_what);
     if (!e && config->launcher == SEAT_BWRAP) {
         e = make_bwrap_tree(ret_what);
+    }
+    if (!e && config->allow_plain) {
+        e = make_plain_tree(ret_what);
     }
     if (e) {
         return e;

@@ -30,6 +30,11 @@ const struct downgrade downgrades[] = {
      "jobs have no network at all, not even a loopback of their own",
      "let isle configure interfaces of its own network namespaces (a security module refuses it; "
      "deploy/apparmor)"},
+    {PLAN_NO_ISOLATION, "no_isolation",
+     "the job ran without namespaces: a uid of its own, limits and filters are all that stood "
+     "around "
+     "it (isolation.level is none)",
+     "unset SANDBOX_FILESYSTEM_ISOLATION_ENABLED and SANDBOX_LEGACY_FALLBACK_ENABLED"},
     {PLAN_OLD_BWRAP, "old_bubblewrap",
      "the sandbox is made by a Bubblewrap with known holes (before 0.12.0: CVE-2026-87766)",
      "Bubblewrap 0.12.0 or newer (the runtime root's: unset SANDBOX_FILESYSTEM_ISOLATION_BINARY), "

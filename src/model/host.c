@@ -24,6 +24,7 @@ void lower_host_read(const struct conf *c, struct lower_host *ret)
     bool host = strcmp(c->text[SETTING_NETWORK_DEFAULT], job_network_names[JOB_NETWORK_HOST]) == 0;
     *ret = (struct lower_host){
         .host_network = conf_bool(c, SETTING_NETWORK_ALLOW_HOST),
+        .plain = !conf_bool(c, SETTING_FILESYSTEM_ISOLATION_ENABLED),
         .network = host ? JOB_NETWORK_HOST : JOB_NETWORK_NONE,
         .cpus_percent = 100 * usable_cpus(),
         .max_disk_mb = c->number[SETTING_MAX_DISK_MB],

@@ -94,6 +94,7 @@ void lower_job(const struct job *j, const struct lower_host *host,
     struct plan_request *q = &ret->start;
     q->op = PLAN_START;
     q->network = j->network == JOB_NETWORK_HOST ? PLAN_NETWORK_HOST : PLAN_NETWORK_NONE;
+    q->plain = host->plain;
     q->rung = PLAN_RUNG_AUTO;
     q->workspace_kind = tmpfs ? PLAN_WORKSPACE_TMPFS : PLAN_WORKSPACE_FOLDER;
     q->filter = tmpfs ? PLAN_FILTER_TMPFS : PLAN_FILTER_FOLDER;

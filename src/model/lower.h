@@ -17,6 +17,7 @@ struct lower_host {
     int64_t tmpfs_max_mb;  // SANDBOX_TMPFS_WORKSPACE_MB: up to here a one-shot workspace is a tmpfs
     bool has_packages;     // SANDBOX_PACKAGES_ROOT is set
     bool host_network;     // SANDBOX_NETWORK_ALLOW_HOST
+    bool plain;            // SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false: without namespaces
     enum job_network network; // SANDBOX_NETWORK_DEFAULT
 };
 

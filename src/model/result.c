@@ -46,6 +46,7 @@ void result_done(struct result *r)
 {
     free(r->value);
     free(r->error);
+    free(r->isolation.fallback);
     buf_free(&r->out);
     buf_free(&r->err);
     for (size_t i = 0; i < r->n_artifacts; i++) {

@@ -89,10 +89,11 @@ struct result {
     } usage;
     struct {
         bool isolated;        // false: nothing ran (level none)
-        const char *launcher; // "native"
+        const char *launcher; // "native"; "none": without a sandbox
         const char *start;    // "cold"
         const char *network;  // "none"
-        uint32_t downgrades;  // enum plan_downgrade bits; any: level degraded
+        uint32_t downgrades;  // enum plan_downgrade bits; any: level degraded, NO_ISOLATION: none
+        char *fallback;       // why it ran without a sandbox though it should have had one, or NULL
     } isolation;
     // Wall clock, ms since the epoch; 0: not reached.
     int64_t queued_at, started_at, prepare_started_at, prepare_completed_at, install_started_at,

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "codec/json_out.h"
+#include "plan/plan.h"
 
 #include <stdio.h>
 #include <time.h>
@@ -83,15 +84,17 @@ static void put_usage(struct buf *out, const struct result *r)
 
 static void put_isolation(struct buf *out, const struct result *r)
 {
-    const char *level = !r->isolation.isolated    ? "none"
-                        : r->isolation.downgrades ? "degraded"
-                                                  : "full";
+    const uint32_t lost = r->isolation.downgrades;
+    const char *level = !r->isolation.isolated || (lost & PLAN_NO_ISOLATION) ? "none"
+                        : lost                                               ? "degraded"
+                                                                             : "full";
     json_begin(out, "isolation", '{');
     json_put_text(out, "level", level);
     json_put_text(out, "launcher", r->isolation.launcher);
     json_put_text(out, "start", r->isolation.start);
-    json_put_text(out, "network", r->isolation.network);
-    downgrades_write(out, "downgrades", r->isolation.downgrades);
+    json_put_text(out, "network", lost & PLAN_HOST_NETWORK ? "host" : r->isolation.network);
+    downgrades_write(out, "downgrades", lost);
+    json_put_text(out, "fallback", r->isolation.fallback);
     json_end(out, '}');
 }
 

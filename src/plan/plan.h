@@ -121,6 +121,9 @@ struct plan_request {
     uint32_t workspace_no;
     uint32_t tmp_folder; // 1: /tmp is NAME/t
     uint32_t has_frames; // 1: descriptor 3 of the job is PLAN_FD_FRAMES; 0: it has none
+    uint32_t plain;  // 1: without namespaces (PLAN_PLAIN_STEPS); only where seat_config.allow_plain
+                     // is set, and the only way where seat_config.launcher is SEAT_NONE
+    uint32_t unused; // 0
     uint32_t n_sets;
     uint32_t sets[PLAN_SETS_PER_JOB]; // mounted read-only at /packages/0, /packages/1 ...
     uint64_t size_bytes;              // PLAN_TMPFS
@@ -157,7 +160,7 @@ struct plan_record {
     uint32_t id;
     uint32_t tag;
     int32_t error;  // 0, or a positive errno: *the sandbox* failed (never: the program failed)
-    uint32_t step;  // with error: enum plan_step or plan_bwrap_step (steps.h), or PLAN_STEP_end
+    uint32_t step;  // with error: a step of one of the tables in steps.h, or PLAN_STEP_end
     int32_t status; // END: wait status of the main process; -1 when none came. With error at a step
                     // of Bubblewrap's: its own, and fd 0 holds what it wrote
     uint32_t flags; // enum plan_flag
@@ -187,11 +190,12 @@ enum plan_downgrade {
     PLAN_HOST_NETWORK = 1 << 8,     // of one job: PLAN_NETWORK_HOST
     PLAN_ABSTRACT_SOCKETS = 1 << 9, // likewise, and no Landlock that keeps it from those names
     PLAN_NO_LOOPBACK = 1 << 10,     // of one job: nobody may bring one up here
+    PLAN_NO_ISOLATION = 1 << 11,    // of one job: plan_request.plain
     PLAN_OLD_BWRAP = 1 << 16,       // Bubblewrap with known holes
 };
 
 _Static_assert(sizeof(struct plan_limits) == 48, "wire size");
-_Static_assert(sizeof(struct plan_request) == 216, "wire size");
+_Static_assert(sizeof(struct plan_request) == 224, "wire size");
 _Static_assert(sizeof(struct plan_record) == 40 + 24 + 8 * PLAN_N_MARKS + 8, "wire size");
 
 // Is this a request the launcher may act on? Pure: looks at the record alone, not at the host.

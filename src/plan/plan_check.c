@@ -103,6 +103,8 @@ static int check_job(const struct plan_request *q, const char **ret_field)
         {"workspace_kind", q->workspace_kind, PLAN_WORKSPACE_TMPFS + 1},
         {"tmp_folder", q->tmp_folder, 2},
         {"has_frames", q->has_frames, 2},
+        {"plain", q->plain, 2},
+        {"unused", q->unused, 1},
         {"n_sets", q->n_sets, PLAN_SETS_PER_JOB + 1},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {

@@ -6,6 +6,7 @@
 //   proc (fully visible, read-write)  ws (workspace root)  rt (runtime root)  guest (wrappers)
 //   dev (nodes)  new (empty, for the launcher's own tmpfs root)
 //   cache (package sets; only where there is a cache)
+//   sproc (a proc that hides other uids' processes)
 //   net (files for jobs with the host's network; only where those are allowed)
 //   bw (what Bubblewrap is started in: its program and libraries, and empty folders; only where
 //   seat_config.launcher says SEAT_BWRAP)
@@ -29,12 +30,13 @@ enum seat_fd {
 enum seat_controller { SEAT_MEMORY, SEAT_PIDS, SEAT_CPU, SEAT_CPUACCT, SEAT_N_V1 };
 
 // What makes a sandbox. Its name is that of options, results and reports.
-enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP, SEAT_N_LAUNCHERS };
+// NONE: jobs run without sandboxes.
+enum seat_launcher { SEAT_NATIVE, SEAT_BWRAP, SEAT_NONE, SEAT_N_LAUNCHERS };
 extern const char *const seat_launcher_names[SEAT_N_LAUNCHERS];
 
 enum {
     SEAT_MAGIC = 0x49534c45,
-    SEAT_VERSION = 3,
+    SEAT_VERSION = 4,
     SEAT_HOSTNAME_MAX = 64,
     SEAT_MAX_CALLS = 16,
     SEAT_PATH_MAX = 128,
@@ -51,6 +53,7 @@ struct seat_config {
     uint32_t test_refuse_rungs;      // tests: bit 1 << enum plan_rung; 0 in every real start
     uint32_t require_user_namespace; // 1: rung none is refused
     uint32_t allow_host_network;     // 1: PLAN_NETWORK_HOST is not refused
+    uint32_t allow_plain;            // 1: plan_request.plain is not refused; always with SEAT_NONE
     uint32_t n_calls;                // system calls that jobs may make besides the policy's
     uint32_t calls[SEAT_MAX_CALLS];  // by number
     uint32_t launcher;               // enum seat_launcher

@@ -133,6 +133,68 @@ enum plan_where {
     X(filter, TWO, PID2, "the policy's second stage: what the steps above needed, too")            \
     X(program, TWO, PID2, "only now does a byte of the tenant decide anything")
 
+// Without namespaces, where an operator asked for that: one uid, its limits and its filters are all
+// that stands around a job. The mount namespace is there for the sake of paths: each job has its
+// own /workspace and /tmp. Steps of the native table keep their names; those of this table's own
+// are named for what they do instead.
+#define PLAN_PLAIN_STEPS(X)                                                                        \
+    X(allowed, ONE, LAUNCHER, "an operator's decision, fixed at the start: no plan can make it")   \
+    X(slot, ONE, LAUNCHER, "a bound on jobs comes before any cost of one")                         \
+    X(groups, ONE, LAUNCHER, "limits exist before the first process they are for")                 \
+    X(channels, ONE, LAUNCHER, "both processes report over sockets made before they are born")     \
+    X(born_plain, ONE, LAUNCHER, "a child in no namespace of its own; into the v2 group by birth") \
+    X(pid1_descriptors, ONE, PID1,                                                                 \
+      "nothing of the launcher stays open in a job: not its sockets, groups, lock")                \
+    X(pid1_parent_death, ONE, PID1, "from here on the shim cannot outlive its launcher")           \
+    X(join_groups, ONE, PID1,                                                                      \
+      "while the uid still is the one that opened the files: later it is EACCES")                  \
+    X(reaper, ONE, PID1,                                                                           \
+      "orphans come to the shim, as they would come to pid 1 of a namespace of their own")         \
+    X(full_proc, ONE, PID1, "opened while it is to be seen, for the order in which memory ends")   \
+    X(root, ONE, PID1, "into the model of a root: from here on no path leads to the launcher's")   \
+    X(fork, ONE, PID1, "the job leaves while there still is a right to start it")                  \
+    X(shim_capabilities, ONE, PID1,                                                                \
+      "the bounding set goes while there still is a right to cut it")                              \
+    X(shim_identity, ONE, PID1, "a uid of its own: neither the launcher nor the job can touch it") \
+    X(shim_parent_death, ONE, PID1, "the change of uid has cleared it")                            \
+    X(shim_no_new_privs, ONE, PID1, "before the shim's own filter, which needs it")                \
+    X(shim_exec_plain, ONE, PID1, "it is told whose end to report: there is no pid 2 here")        \
+    X(session, ONE, PID2, "no terminal, no process group, no report pipe of others")               \
+    X(mounts, ONE, PID2, "a copy of the model, so that /workspace is this job's")                  \
+    X(network_files, ONE, PID2, "the network is the host's: its names, from below /tmp")           \
+    X(mount_tmp, ONE, PID2, "every mount target exists before anything of a user is mounted")      \
+    X(mount_shm, ONE, PID2, "in the job's own memory group, bounded")                              \
+    X(oom_score, ONE, PID2, "the kernel ends the job before its shim")                             \
+    X(landlock_rules, ONE, PID2, "after the mounts: rules hold inodes, not paths")                 \
+    X(park, ONE, PID2, "the launcher learns its pid")                                              \
+    X(check, TWO, LAUNCHER, "nothing the service says is believed")                                \
+    X(workspace, TWO, LAUNCHER, "opened by name beneath the launcher's own mount, owner checked")  \
+    X(session_tmp, TWO, LAUNCHER, "a session's /tmp lies beside its workspace")                    \
+    X(package_sets, TWO, LAUNCHER, "only sets that were checked when they were registered")        \
+    X(limits, TWO, LAUNCHER, "before the program: it never runs unlimited")                        \
+    X(order, TWO, LAUNCHER, "the job's process gets mounts and descriptors, never a path")         \
+    X(receive, TWO, PID2, "still inner root: it mounts next")                                      \
+    X(size_tmp, TWO, PID2, "the job's own bound, before the job can write")                        \
+    X(identity_files, TWO, PID2, "the job's real uid needs its line")                              \
+    X(mount_sets, TWO, PID2, "read-only mounts, into folders that the template made")              \
+    X(mount_workspace, TWO, PID2, "last of the mounts: no target can lie inside a tenant's tree")  \
+    X(landlock_workspace, TWO, PID2, "what was mounted in this phase has no rule yet")             \
+    X(arguments, TWO, PID2, "copied by the process that will use them, by nobody else")            \
+    X(identity, TWO, PID2, "the workspace's uid, in the namespace of all of them")                 \
+    X(keyring, TWO, PID2, "after the identity: keys are counted per uid")                          \
+    X(capabilities, TWO, PID2, "tried, not believed: nothing can be had back")                     \
+    X(rlimits, TWO, PID2, "for each process, what no group limits")                                \
+    X(descriptors, TWO, PID2, "0 to 3 and nothing else survives")                                  \
+    X(pid2_parent_death, TWO, PID2, "the change of uid has cleared it")                            \
+    X(chdir, TWO, PID2, "with the job's own rights")                                               \
+    X(no_new_privs, TWO, PID2, "before Landlock and the filters, which need it")                   \
+    X(landlock, TWO, PID2, "after the last mount and the last privileged open")                    \
+    X(no_shared_ipc, TWO, PID2,                                                                    \
+      "what would outlive the job in the host's ipc namespace; before the filter, which lets "     \
+      "nobody add one")                                                                            \
+    X(filter, TWO, PID2, "last: it takes away the calls that all steps above needed")              \
+    X(exec, TWO, PID2, "only now does a byte of the tenant decide anything")
+
 enum plan_step {
 #define PLAN_STEP_ENUM(id, phase, where, why) PLAN_STEP_##id,
     PLAN_STEPS(PLAN_STEP_ENUM)
@@ -142,6 +204,7 @@ enum plan_step {
     PLAN_STEP_end = PLAN_N_STEPS, // its shim died without a report
     PLAN_STEP_NAMES,
     PLAN_BSTEP_FIRST = 256,
+    PLAN_PSTEP_FIRST = 512,
 };
 
 enum plan_bwrap_step {
@@ -153,6 +216,15 @@ enum plan_bwrap_step {
     PLAN_N_BWRAP_STEPS = PLAN_BSTEP_END - PLAN_BSTEP_FIRST,
 };
 
+enum plan_plain_step {
+    PLAN_PSTEP_before = PLAN_PSTEP_FIRST - 1,
+#define PLAN_PSTEP_ENUM(id, phase, where, why) PLAN_PSTEP_##id,
+    PLAN_PLAIN_STEPS(PLAN_PSTEP_ENUM)
+#undef PLAN_PSTEP_ENUM
+        PLAN_PSTEP_END,
+    PLAN_N_PLAIN_STEPS = PLAN_PSTEP_END - PLAN_PSTEP_FIRST,
+};
+
 struct plan_step_info {
     const char *name, *why;
     enum plan_phase phase;
@@ -161,11 +233,12 @@ struct plan_step_info {
 
 extern const struct plan_step_info plan_steps[PLAN_N_STEPS];
 extern const struct plan_step_info plan_bwrap_steps[PLAN_N_BWRAP_STEPS];
+extern const struct plan_step_info plan_plain_steps[PLAN_N_PLAIN_STEPS];
 
 // Name of a record's step, "end" included; "?" for a number that is none.
 const char *plan_step_name(unsigned step);
 
-// A record's step as far as a verdict needs to tell: the same for both ways of launching.
+// A record's step as far as a verdict needs to tell: the same for all ways of launching.
 enum plan_step_kind {
     PLAN_KIND_SETUP,   // the sandbox could not be made
     PLAN_KIND_CHDIR,   // the job's working folder
@@ -176,6 +249,10 @@ enum plan_step_kind plan_step_kind(unsigned step);
 static inline int plan_step_is_bwrap(unsigned step)
 {
     return step >= PLAN_BSTEP_FIRST && step < PLAN_BSTEP_END;
+}
+static inline int plan_step_is_plain(unsigned step)
+{
+    return step >= PLAN_PSTEP_FIRST && step < PLAN_PSTEP_END;
 }
 
 #endif

@@ -110,14 +110,16 @@ static int fill_record(struct start *s, const struct groups_made *made)
         .single_uid = s->record.user == START_SINGLE,
         .test_refuse_rungs = c->test_refuse_rungs,
         .require_user_namespace = c->require_user_namespace,
-        .allow_host_network = c->allow_host_network,
+        .allow_host_network = c->allow_host_network || c->plain == START_PLAIN_ALL,
+        .allow_plain = c->plain != START_PLAIN_NEVER,
+        .launcher = c->plain == START_PLAIN_ALL ? SEAT_NONE : SEAT_NATIVE,
         .n_calls = c->n_calls,
     };
     memcpy(seat->hostname, c->hostname, strlen(c->hostname) + 1);
     if (c->n_calls) {
         memcpy(seat->calls, c->calls, c->n_calls * sizeof *c->calls);
     }
-    if (c->bwrap) {
+    if (c->bwrap && c->plain != START_PLAIN_ALL) {
         seat->launcher = SEAT_BWRAP;
         seat->bwrap_version = c->bwrap->version;
         memcpy(seat->bwrap_path, c->bwrap->path, sizeof c->bwrap->path);

@@ -53,7 +53,7 @@ static int copy_file(const char *from, const char *to)
 
 int child_network(struct start *s)
 {
-    if (!s->config->allow_host_network) {
+    if (!s->record.seat.allow_host_network) {
         return 0;
     }
     if (mkdir("net", 0755) || mount("tmpfs", "net", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC,

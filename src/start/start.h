@@ -17,6 +17,9 @@
 
 struct bwrap_found;
 
+// Jobs without namespaces: never, where the service asks for one, or all.
+enum start_plain { START_PLAIN_NEVER, START_PLAIN_ASKED, START_PLAIN_ALL };
+
 struct start_config {
     const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
     const char *run_dir;  // lock files; one for all data folders of a host or an account. Made if
@@ -31,7 +34,8 @@ struct start_config {
     uint32_t test_refuse_rungs;
     uint32_t require_user_namespace;
     uint32_t allow_host_network; // jobs may ask for the host's network
-    uint32_t ahead_network;      // enum plan_network of the sandbox that is prepared meanwhile
+    enum start_plain plain;
+    uint32_t ahead_network; // enum plan_network of the sandbox that is prepared meanwhile
     const uint32_t *calls; // n_calls (at most SEAT_MAX_CALLS) numbers of system calls that jobs may
     uint32_t n_calls;      // make besides the policy's
     // Called by the front while the service starts and it has nothing to do: `once` is the folder

@@ -83,7 +83,7 @@ USAGE_KEYS = [
     "stdout_bytes",
     "stderr_bytes",
 ]
-ISOLATION_KEYS = ["level", "launcher", "start", "network", "downgrades"]
+ISOLATION_KEYS = ["level", "launcher", "start", "network", "downgrades", "fallback"]
 REASONS = {
     "ok",
     "error",
@@ -132,7 +132,8 @@ def check_result(r: dict) -> None:
     assert r["metadata"]["exit_code"] in (0, 1)
     assert (r["metadata"]["exit_code"] == 0) is r["success"]
     assert r["metadata"]["status"] == r["status"]
-    ran = r["isolation"]["level"] != "none"
+    ran = r["isolation"]["level"] != "none"  # or it ran without a sandbox
+    assert ("no_isolation" in r["isolation"]["downgrades"]) <= (not ran)
     assert r["isolation"]["launcher"] == variants.NOW.launcher or not ran
     # tests that bring a host of their own, with downgrades of its own, run in no other variant
     if ran and variants.NOW.changes:
@@ -141,6 +142,7 @@ def check_result(r: dict) -> None:
         assert lost == list(variants.NOW.downgrades), r["isolation"]
     assert r["isolation"]["network"] in ("none", "host") or not ran
     assert (r["isolation"]["network"] == "host") == ("network_host" in r["isolation"]["downgrades"]) or not ran
+    assert r["isolation"]["fallback"] is None or r["isolation"]["level"] == "none"
 
 
 def exit_status(r: dict) -> int:

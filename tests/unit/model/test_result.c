@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "codec/json.h"
 #include "model/result.h"
+#include "plan/plan.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,7 +57,7 @@ static void a_timeout_reads_as_documented(void **state)
         "null,"
         "\"pids_peak\":2,\"stdout_bytes\":7,\"stderr_bytes\":0},"
         "\"isolation\":{\"level\":\"full\",\"launcher\":\"native\",\"start\":\"cold\","
-        "\"network\":\"none\",\"downgrades\":[]},\"packages\":null,"
+        "\"network\":\"none\",\"downgrades\":[],\"fallback\":null},\"packages\":null,"
         "\"metadata\":{\"status\":\"failed\",\"stage\":\"execution\","
         "\"queued_at\":\"2026-11-29T11:36:19Z\",\"started_at\":\"2026-11-29T11:36:19Z\","
         "\"prepare_started_at\":\"2026-11-29T11:36:19Z\","
@@ -112,6 +113,24 @@ static void nothing_ran_is_level_none(void **state)
     result_done(&r);
 }
 
+// What ran without a sandbox was isolated by nothing, whatever else is listed; and says why.
+static void without_a_sandbox_is_level_none(void **state)
+{
+    (void)state;
+    struct result r;
+    result_init(&r, ID, 0, 0);
+    r.isolation.isolated = true;
+    r.isolation.launcher = "none";
+    r.isolation.network = "none";
+    r.isolation.downgrades = PLAN_NO_ISOLATION | PLAN_HOST_NETWORK;
+    r.isolation.fallback = strdup("step clone: x");
+    AUTO_FREE char *text = write_out(&r);
+    assert_non_null(strstr(text, "\"isolation\":{\"level\":\"none\",\"launcher\":\"none\""));
+    assert_non_null(strstr(text, "\"network\":\"host\",\"downgrades\":[\"network_host\","
+                                 "\"no_isolation\"],\"fallback\":\"step clone: x\"}"));
+    result_done(&r);
+}
+
 static void exit_statuses(void **state)
 {
     (void)state;
@@ -163,6 +182,7 @@ int main(void)
         cmocka_unit_test(a_timeout_reads_as_documented),
         cmocka_unit_test(success_and_artifacts),
         cmocka_unit_test(nothing_ran_is_level_none),
+        cmocka_unit_test(without_a_sandbox_is_level_none),
         cmocka_unit_test(exit_statuses),
         cmocka_unit_test(every_name_exists),
     };

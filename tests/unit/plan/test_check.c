@@ -166,6 +166,8 @@ static void test_fields(void **state)
         {offsetof(struct plan_request, workspace_kind), 2, -EINVAL, "workspace_kind"},
         {offsetof(struct plan_request, tmp_folder), 2, -EINVAL, "tmp_folder"},
         {offsetof(struct plan_request, has_frames), UINT32_MAX, -EINVAL, "has_frames"},
+        {offsetof(struct plan_request, plain), 2, -EINVAL, "plain"},
+        {offsetof(struct plan_request, unused), 1, -EINVAL, "unused"},
         {offsetof(struct plan_request, n_sets), PLAN_SETS_PER_JOB + 1, -EINVAL, "n_sets"},
         {offsetof(struct plan_request, n_sets), UINT32_MAX, -EINVAL, "n_sets"},
     };

@@ -103,6 +103,60 @@ static void test_rules(void **state)
     }
 }
 
+// What holds for a job in a sandbox holds for one without, as far as it has such steps; which of
+// its own steps stands for one of those that it has not, stands here.
+static int plain_step(unsigned step)
+{
+    static const struct {
+        unsigned native, plain;
+    } instead[] = {{PLAN_STEP_clone, PLAN_PSTEP_born_plain},
+                   {PLAN_STEP_proc, PLAN_PSTEP_full_proc},
+                   {PLAN_STEP_shim_exec, PLAN_PSTEP_shim_exec_plain},
+                   {PLAN_STEP_user_namespace, PLAN_PSTEP_identity}};
+    for (size_t i = 0; i < sizeof instead / sizeof *instead; i++) {
+        if (instead[i].native == step) {
+            return (int)(instead[i].plain - PLAN_PSTEP_FIRST);
+        }
+    }
+    for (int i = 0; i < PLAN_N_PLAIN_STEPS; i++) {
+        if (strcmp(plan_plain_steps[i].name, plan_steps[step].name) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void test_plain_rules(void **state)
+{
+    (void)state;
+    int held = 0;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        int a = plain_step(rules[i].first), b = plain_step(rules[i].then);
+        enum plan_phase first = a < 0 ? PLAN_PHASE_ONE : plan_plain_steps[a].phase,
+                        then = b < 0 ? PLAN_PHASE_TWO : plan_plain_steps[b].phase;
+        if (a >= 0 && b >= 0 && (first > then || (first == then && a > b))) {
+            fail_msg("order broken without a sandbox: %s", rules[i].rule);
+        }
+        held += a >= 0 && b >= 0;
+    }
+    assert_true(held > 40);
+    // nothing is made for what nobody allowed; the filter stays the last, over all others
+    assert_int_equal(PLAN_PSTEP_allowed, PLAN_PSTEP_FIRST);
+    assert_int_equal(PLAN_PSTEP_exec, PLAN_PSTEP_END - 1);
+    assert_int_equal(PLAN_PSTEP_filter, PLAN_PSTEP_exec - 1);
+    assert_true(PLAN_PSTEP_no_new_privs < PLAN_PSTEP_no_shared_ipc);
+    assert_true(PLAN_PSTEP_reaper < PLAN_PSTEP_fork);
+    for (unsigned i = 0; i < PLAN_N_PLAIN_STEPS; i++) {
+        assert_true(strlen(plan_plain_steps[i].why) > 20);
+        assert_string_equal(plan_step_name(PLAN_PSTEP_FIRST + i), plan_plain_steps[i].name);
+    }
+    assert_string_equal(plan_step_name(PLAN_PSTEP_END), "?");
+    assert_int_equal(plan_step_kind(PLAN_PSTEP_exec), PLAN_KIND_PROGRAM);
+    assert_int_equal(plan_step_kind(PLAN_PSTEP_chdir), PLAN_KIND_CHDIR);
+    assert_int_equal(plan_step_kind(PLAN_PSTEP_allowed), PLAN_KIND_SETUP);
+    assert_int_equal(plan_step_kind(PLAN_PSTEP_END), PLAN_KIND_AFTER);
+}
+
 static void test_filter_is_last(void **state)
 {
     (void)state;
@@ -138,9 +192,8 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_filter_is_last),
-        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_rules),          cmocka_unit_test(test_plain_rules),
+        cmocka_unit_test(test_filter_is_last), cmocka_unit_test(test_places),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
