@@ -75,10 +75,13 @@ static void team_drop_if_empty(struct queue *q, struct queue_team *t)
     names_drop(&q->teams, &t->node);
 }
 
+// Nothing of its session is before it.
 static void make_ready(struct queue_entry *e)
 {
-    e->ready = true;
-    list_put(&e->of_team->ready, e);
+    if (!e->held) {
+        e->ready = true;
+        list_put(&e->of_team->ready, e);
+    }
 }
 
 // The entry that stood in front of its session has gone: the next one is ready.
@@ -138,6 +141,15 @@ void queue_free(struct queue *q)
     }
     heap_free(&q->deadlines);
     free(q);
+}
+
+int queue_set_limits(struct queue *q, const struct queue_limits *limits)
+{
+    if (!limits_ok(limits)) {
+        return -EINVAL;
+    }
+    q->limits = *limits;
+    return 0;
 }
 
 void queue_set_mode(struct queue *q, enum queue_mode mode) { q->mode = mode; }
@@ -254,7 +266,11 @@ int queue_add(struct queue *q, struct queue_entry *e, uint64_t now_ns,
 
 static void end_waiting(struct queue *q, struct queue_entry *e)
 {
-    list_take(e->ready ? &e->of_team->ready : &e->of_session->waiting, e);
+    if (e->ready) {
+        list_take(&e->of_team->ready, e);
+    } else if (e->of_session && e->of_session->front != e) {
+        list_take(&e->of_session->waiting, e);
+    } // else it is held, and in neither
     e->ready = false;
     all_take(q, e);
     q->waiting--;
@@ -299,6 +315,16 @@ static void end_running(struct queue *q, struct queue_entry *e)
     }
     q->running--;
     e->of_team->running--;
+}
+
+void queue_release(struct queue_entry *e)
+{
+    bool front = !e->of_session || e->of_session->front == e;
+    bool waits = e->state == QUEUE_WAITING && e->held;
+    e->held = false;
+    if (waits && front) {
+        make_ready(e);
+    }
 }
 
 void queue_finish(struct queue *q, struct queue_entry *e, uint64_t now_ns)

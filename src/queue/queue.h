@@ -62,6 +62,7 @@ struct queue_entry {
     uint64_t caller_deadline_ns; // the caller waits no longer, running or not; 0: none
     uint64_t needs[QUEUE_RESOURCES];
     bool accepted; // promised before (a restart): bounds and mode do not apply
+    bool held;     // has its place, and does not start before queue_release()
 
     // The queue's; `state`, `since_ns` and `started_ns` may be read.
     enum queue_state state;
@@ -93,6 +94,8 @@ struct queue;
 int queue_new(const struct queue_limits *limits, struct queue **ret);
 // Entries that are still in it are forgotten, not touched.
 void queue_free(struct queue *q);
+// Other bounds from now on: what is over them stays. 0 or -EINVAL.
+int queue_set_limits(struct queue *q, const struct queue_limits *limits);
 
 void queue_set_mode(struct queue *q, enum queue_mode mode);
 // How much of a resource there is for all running jobs together; unlimited until said. May fall
@@ -107,6 +110,9 @@ int queue_add(struct queue *q, struct queue_entry *e, uint64_t now_ns,
 // The entry that starts now, which is RUNNING from here on; NULL when none may. To be asked again
 // after every other call until it says NULL.
 struct queue_entry *queue_next(struct queue *q, uint64_t now_ns);
+
+// A held entry may start from here on. Harmless on one that is not held.
+void queue_release(struct queue_entry *e);
 
 // A RUNNING entry is over: its slot, session and resources are free, and it is OUT.
 void queue_finish(struct queue *q, struct queue_entry *e, uint64_t now_ns);

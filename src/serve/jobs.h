@@ -4,6 +4,9 @@
 // Waiting calls are notified, nothing polls. A job that was accepted (jobs_accept) is durable
 // before the caller hears of it and outlives the service; one whose caller waits (jobs_run) is
 // cancelled when that caller leaves, and is recorded after the answer.
+//
+// What is short (a uid, memory, disk) is waited for: a job never fails for it. Jobs in the queue of
+// an older start run; those that it had begun ended as worker_lost, and are not begun again.
 #ifndef ISLE_SERVE_JOBS_H
 #define ISLE_SERVE_JOBS_H
 
@@ -17,14 +20,16 @@
 struct artifacts;
 struct jobs;
 struct log;
+struct ready;
 struct runner;
 struct sessions;
+struct work_pool;
 
 // What may change while the service runs (SIGHUP).
 struct jobs_limits {
     struct queue_limits queue; // slots: SANDBOX_WORKER_CONCURRENCY
     uint64_t queue_timeout_ms; // SANDBOX_QUEUE_TIMEOUT_SECONDS; 0: none
-    uint64_t memory_bytes;     // all running jobs together; 0: not bounded
+    uint64_t memory_bytes;     // all running jobs together; 0: what the machine has
     int64_t result_ttl_ms;     // SANDBOX_RESULT_TTL_SECONDS
 };
 
@@ -35,16 +40,21 @@ struct jobs_config {
     struct store *store;
     struct sessions *sessions;
     struct artifacts *artifacts;
+    struct work_pool *pool;
+    struct ready *ready; // hears of sandboxes that failed; may be NULL
     struct log *log;
     struct jobs_limits limits;
 };
 
 // Takes up the jobs that the store still has as queued. 0 or -errno.
 int jobs_new(const struct jobs_config *c, struct jobs **ret);
-void jobs_change(struct jobs *j, const struct jobs_limits *limits);
-// Nothing new is accepted or started; `drained` comes when nothing runs any more, at the latest
-// after limit_ms, when the rest is cancelled. Queued jobs stay for the next start.
+// 0, or -EINVAL: then the old ones stay.
+int jobs_change(struct jobs *j, const struct jobs_limits *limits);
+// Nothing new is accepted or started; `drained` comes from the loop when nothing runs any more and
+// the store has answered. What still runs after limit_ms is cancelled, and so is what waits for a
+// slot with a caller; other queued jobs stay for the next start.
 void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), void *ctx);
+// After the store was closed, which calls what jobs_free() would take away. NULL is harmless.
 void jobs_free(struct jobs *j);
 
 enum jobs_refusal {
@@ -59,14 +69,15 @@ enum jobs_refusal {
 struct jobs_submission {
     const char *team;
     struct job job;      // checked, descriptors bound; taken over, on failure too
-    const char *request; // the request as JSON that job_parse() takes, for the row
+    const char *request; // an accepted job's, as JSON that job_parse() takes: for the row
     size_t request_len;
-    const char *session;    // id, or NULL
-    const char *caller_key; // Idempotency-Key, or NULL
-    uint64_t caller_ms;     // waiting calls: answered so long after the job's start at the latest;
-                            // 0: its own time limit and 5 s
-    const char *entry;      // for log and metrics: "execute-code", "jobs"
-    const char *trace;      // trace id (32 hex digits) or NULL
+    const char *session;     // id, or NULL
+    const char *caller_key;  // Idempotency-Key, or NULL; of accepted jobs
+    uint64_t caller_ms;      // waiting calls: answered so long after the job's start at the latest;
+                             // 0: its own time limit and 5 s
+    const char *caller_text; // the error then; NULL: one of isle's
+    const char *entry;       // for log and metrics: "execute-code", "jobs"; a literal
+    const char *trace;       // trace id (32 hex digits) or NULL
 };
 
 // Someone who looks at a job, in their own struct. Callbacks come from the loop, never from within
@@ -85,29 +96,66 @@ struct jobs_watch {
 // A waiting call: 0, a refusal (*ret_queue filled for FULL), or -errno.
 int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37],
              struct queue_refusal *ret_queue);
-// An accepted job: `accepted` comes once, when it is durable or cannot be: error 0, a refusal, or
-// -errno. With the same caller's key and body as before: id of that job, `same` true.
+// An accepted job: `accepted` comes once, when it is durable or cannot be, possibly before this
+// returns: error 0, a refusal, or -errno. With the same caller's key and request as before: id of
+// that job, `same` true.
 struct jobs_accepted {
     int error;
     bool same;
     char id[37];
     struct queue_refusal queue;
 };
-int jobs_accept(struct jobs *j, struct jobs_submission *s,
-                void (*accepted)(void *ctx, const struct jobs_accepted *a), void *ctx);
-// Ends a watch before its `ended`. Cancels the job of a jobs_run() watch.
+void jobs_accept(struct jobs *j, struct jobs_submission *s,
+                 void (*accepted)(void *ctx, const struct jobs_accepted *a), void *ctx);
+// Ends a watch before its `ended`. Cancels the job of a jobs_run() watch. Harmless on one that
+// watches nothing.
 void jobs_leave(struct jobs *j, struct jobs_watch *w);
-// Watches a job of the team that waits or runs. 0; -ENOENT: no such job here (the store may know
+// Watches a job of the team that has not ended. 0; -ENOENT: no such job here (the store may know
 // it).
 int jobs_watch(struct jobs *j, const char *team, const char *id, struct jobs_watch *w);
 
-// The job's SandboxResult as it is now: `got` comes once with its JSON; NULL: no such job.
+// What a watched job has said so far: the kept heads, raw bytes. Valid until the loop's next turn.
+struct jobs_view {
+    enum job_status status;
+    const struct buf *out, *err;
+};
+void jobs_view(const struct jobs_watch *w, struct jobs_view *ret);
+
+// The job's SandboxResult as it is now: `got` comes once with its JSON, possibly before this
+// returns; NULL: no such job. An error of the store is its status -1 with NULL.
 void jobs_get(struct jobs *j, const char *team, const char *id,
-              void (*got)(void *ctx, const char *json, size_t len, enum job_status status),
-              void *ctx);
-// Cancels what waits or runs; harmless for what has ended. 0, or -ENOENT.
+              void (*got)(void *ctx, const char *json, size_t len, int status), void *ctx);
+// How far a job is that the store's record says waits or runs: memory is ahead of it. `recorded`
+// where nothing is known of it here.
+enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded);
+// Cancels what waits or runs; harmless for what is about to end. 0, or -ENOENT: not here (it has
+// ended, or there is none).
 int jobs_cancel(struct jobs *j, const char *team, const char *id);
 // Cancels all jobs of a session.
 void jobs_cancel_session(struct jobs *j, const char *session);
+
+// For /metrics, since the start.
+enum { JOBS_BUCKETS = 16 };
+struct jobs_histogram {
+    uint64_t count[JOBS_BUCKETS + 1]; // the last: above all bounds
+    uint64_t sum_ms;
+};
+extern const uint32_t jobs_bucket_ms[JOBS_BUCKETS]; // upper bounds, inclusive
+enum jobs_stage { JOBS_QUEUE, JOBS_PREPARE, JOBS_INSTALL, JOBS_EXECUTE, JOBS_COLLECT, JOBS_STAGES };
+extern const char *const jobs_stage_names[JOBS_STAGES];
+enum { JOBS_KINDS = 4 }; // enum language; that of a command is "command"
+extern const char *const jobs_kind_names[JOBS_KINDS];
+struct jobs_stats {
+    uint64_t ended[JOBS_KINDS][REASON_COUNT];
+    struct jobs_histogram stages[JOBS_STAGES];
+    uint64_t accepted, refused; // refused: 429
+    uint64_t sandbox_failures;  // the sandbox itself failed
+    uint64_t put_back;          // had to wait for want of uid, memory or disk
+    uint64_t lost_results;      // that the store did not take
+    uint32_t waiting, running, slots;
+    uint64_t oldest_ms; // how long the oldest of those that wait has
+    uint64_t memory_used, memory_capacity;
+};
+void jobs_stats(const struct jobs *j, struct jobs_stats *ret);
 
 #endif

@@ -1,6 +1,7 @@
 #include "workspace/uids.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 static bool is_taken(const struct uids *u, uint32_t i) { return u->taken[i / 8] >> (i % 8) & 1; }
 
@@ -24,4 +25,13 @@ void uids_give(struct uids *u, uint32_t uid)
         uint32_t i = uid - PLAN_UID_WORKSPACE_0;
         u->taken[i / 8] &= (uint8_t) ~(1u << (i % 8));
     }
+}
+
+uint32_t uids_left(const struct uids *u)
+{
+    uint32_t taken = 0;
+    for (size_t i = 0; i < sizeof u->taken; i++) {
+        taken += (uint32_t)__builtin_popcount(u->taken[i]);
+    }
+    return (u->count ? u->count : UIDS_COUNT) - taken;
 }

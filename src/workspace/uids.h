@@ -19,5 +19,6 @@ struct uids { // zeroed: all free
 // A free uid, or 0 when none is left.
 uint32_t uids_take(struct uids *u);
 void uids_give(struct uids *u, uint32_t uid);
+uint32_t uids_left(const struct uids *u); // that are free
 
 #endif

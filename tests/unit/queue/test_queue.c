@@ -407,6 +407,67 @@ static void it_drains(void **state)
     queue_free(q);
 }
 
+static void a_held_job_keeps_its_place_and_others_start(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_entry a = job("t", NULL), b = job("t", NULL), c = job("t", NULL);
+    struct queue_stats st;
+    a.held = c.held = true;
+    add(q, &a, 1);
+    add(q, &b, 1);
+    add(q, &c, 1);
+    queue_stats(q, &st);
+    assert_int_equal(st.waiting, 3);
+    expect(q, &b);
+    queue_release(&a);
+    queue_release(&a); // harmless
+    queue_finish(q, &b, 2);
+    expect(q, &a);
+    queue_finish(q, &a, 3);
+    queue_remove(q, &c); // as it is
+    expect(q, NULL);
+    queue_free(q);
+}
+
+static void a_held_job_of_a_session_holds_up_those_behind_it(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry a = job("t", "s"), b = job("t", "s"), c = job("t", "s"), d = job("t", NULL);
+    a.held = c.held = true;
+    add(q, &a, 1);
+    add(q, &b, 1);
+    add(q, &c, 1);
+    add(q, &d, 1);
+    expect(q, &d);
+    expect(q, NULL);
+    queue_release(&c); // not in front yet
+    expect(q, NULL);
+    queue_remove(q, &a);
+    expect(q, &b);
+    queue_finish(q, &b, 2);
+    expect(q, &c);
+    queue_free(q);
+}
+
+static void bounds_may_change(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(1);
+    struct queue_limits wider = {.slots = 2, .waiting = 1}, none = {.waiting = 1};
+    struct queue_entry a = job("t", NULL), b = job("t", NULL), c = job("t", NULL);
+    add(q, &a, 1);
+    add(q, &b, 1);
+    expect(q, &a);
+    expect(q, NULL);
+    assert_int_equal(queue_set_limits(q, &none), -EINVAL);
+    assert_int_equal(queue_set_limits(q, &wider), 0);
+    assert_int_equal(queue_add(q, &c, 1, NULL), QUEUE_FULL);
+    expect(q, &b);
+    queue_free(q);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +486,9 @@ int main(void)
         cmocka_unit_test(what_can_never_fit_holds_nobody_up),
         cmocka_unit_test(a_job_that_is_put_back_has_its_old_place),
         cmocka_unit_test(it_drains),
+        cmocka_unit_test(a_held_job_keeps_its_place_and_others_start),
+        cmocka_unit_test(a_held_job_of_a_session_holds_up_those_behind_it),
+        cmocka_unit_test(bounds_may_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,424 @@
+#include "serve/jobs_inner.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/sha256.h"
+#include "log/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/sysinfo.h>
+
+enum {
+    RESULT_MAX_BYTES = 256 << 20,
+    MACHINE_PER_CENT = 90, // of its memory, for all jobs together
+};
+// What jobs that wait with a caller may hold of the service's own memory.
+#define HELD_MAX_BYTES (UINT64_C(256) << 20)
+
+static const char stopping[] = "Cancelled: the service is being stopped";
+
+// ---- Begin and end -----------------------------------------------------------------------------
+
+static uint64_t memory_of(const struct jobs_limits *l)
+{
+    struct sysinfo s;
+    if (l->memory_bytes) {
+        return l->memory_bytes;
+    }
+    return sysinfo(&s) ? UINT64_MAX : (uint64_t)s.totalram * s.mem_unit / 100 * MACHINE_PER_CENT;
+}
+
+int jobs_new(const struct jobs_config *c, struct jobs **ret)
+{
+    struct store_stats st;
+    struct jobs *j = calloc(1, sizeof *j);
+    if (!j) {
+        return -ENOMEM;
+    }
+    j->config = *c;
+    j->memory_bytes = memory_of(&c->limits);
+    store_stats(c->store, &st);
+    j->epoch = st.epoch;
+    jobs_slots_init(j);
+    int e = queue_new(&c->limits.queue, &j->queue);
+    e = e ? e : jobs_restore(j);
+    if (e) {
+        jobs_free(j);
+        return e;
+    }
+    jobs_sweep_init(j);
+    jobs_pump_soon(j);
+    *ret = j;
+    return 0;
+}
+
+int jobs_change(struct jobs *j, const struct jobs_limits *limits)
+{
+    int e = queue_set_limits(j->queue, &limits->queue);
+    if (!e) {
+        j->config.limits = *limits;
+        j->memory_bytes = memory_of(limits);
+        loop_timer_set(j->config.loop, &j->sweep_due, 0); // the results' time may be shorter
+        jobs_pump_soon(j);
+    }
+    return e;
+}
+
+void jobs_look_if_drained(struct jobs *j)
+{
+    struct queue_stats q;
+    if (!j->drained) {
+        return;
+    }
+    queue_stats(j->queue, &q);
+    if (q.running > 0 || j->n_tasks > q.waiting || j->sweeping) {
+        return; // something runs, or its row is on its way
+    }
+    void (*drained)(void *ctx) = j->drained;
+    j->drained = NULL;
+    loop_timer_clear(j->config.loop, &j->drain);
+    drained(j->drained_ctx);
+}
+
+static void drain_is_over(struct loop_timer *timer)
+{
+    struct jobs *j = timer->ctx;
+    for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
+        if (t->at == TASK_RUNNING) {
+            task_stop(t, REASON_CANCELLED, stopping);
+        }
+    }
+}
+
+void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), void *ctx)
+{
+    j->closed = true;
+    j->drained = drained;
+    j->drained_ctx = ctx;
+    queue_set_mode(j->queue, QUEUE_STOPPED);
+    loop_timer_clear(j->config.loop, &j->retry);
+    loop_timer_clear(j->config.loop, &j->sweep_due);
+    for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
+        if (t->at == TASK_WAITING && !t->accepted) {
+            task_stop(t, REASON_CANCELLED, stopping);
+        }
+    }
+    j->drain = LOOP_TIMER_INIT(drain_is_over, j);
+    loop_timer_set(j->config.loop, &j->drain, limit_ms * NS_PER_MS);
+    jobs_pump_soon(j);
+}
+
+void jobs_free(struct jobs *j)
+{
+    if (!j) {
+        return;
+    }
+    struct loop_timer *timers[] = {&j->soon, &j->deadline, &j->retry, &j->drain, &j->sweep_due};
+    for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
+        loop_timer_clear(j->config.loop, timers[i]);
+    }
+    for (struct task *t = task_next(j, NULL); t; t = task_next(j, NULL)) {
+        loop_timer_clear(j->config.loop, &t->caller);
+        loop_timer_clear(j->config.loop, &t->record_again);
+        pipeline_free(t->pipeline);
+        if (t->leased) {
+            sessions_release(j->config.sessions, &t->lease, -1);
+        }
+        task_free(t);
+    }
+    queue_free(j->queue);
+    free(j);
+}
+
+// ---- In ----------------------------------------------------------------------------------------
+
+static int check_session(struct jobs *j, const char *team, const char *session)
+{
+    struct session_lease l;
+    if (!session) {
+        return 0;
+    }
+    int e = sessions_lease(j->config.sessions, team, session, &l);
+    if (e == 0) {
+        sessions_release(j->config.sessions, &l, -1);
+    }
+    return e == SESSIONS_MISSING ? JOBS_NO_SESSION : e == SESSIONS_EXPIRED ? JOBS_SESSION_GONE : 0;
+}
+
+// A task in the queue, or what is in the way of it.
+static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, struct task **ret,
+                   struct queue_refusal *ret_queue)
+{
+    int e = j->closed ? JOBS_CLOSED : check_session(j, s->team, s->session);
+    if (!e && j->held_bytes > HELD_MAX_BYTES) {
+        struct queue_stats q;
+        queue_stats(j->queue, &q);
+        *ret_queue = (struct queue_refusal){q.waiting, j->config.limits.queue.waiting, 1};
+        e = JOBS_FULL;
+    }
+    if (e) {
+        job_done(&s->job);
+        return e;
+    }
+    struct task *t = task_new(j, s->team, s->session, &s->job);
+    if (!t) {
+        return -ENOMEM;
+    }
+    t->accepted = t->entry.held = accepted;
+    t->at = accepted ? TASK_SUBMITTED : TASK_WAITING;
+    t->entry_name = s->entry;
+    snprintf(t->trace, sizeof t->trace, "%s", s->trace ? s->trace : "");
+    t->caller_ms = s->caller_ms ? s->caller_ms : t->caller_ms;
+    t->caller_text = s->caller_text ? strdup(s->caller_text) : NULL;
+    e = task_enqueue(t, ret_queue);
+    if (e) {
+        j->stats.refused += e == QUEUE_TEAM_FULL || e == QUEUE_FULL;
+        task_free(t);
+        return e == QUEUE_TEAM_FULL  ? JOBS_TEAM_FULL
+               : e == QUEUE_FULL     ? JOBS_FULL
+               : e == QUEUE_NOT_OPEN ? JOBS_CLOSED
+                                     : e;
+    }
+    *ret = t;
+    return 0;
+}
+
+static void add_watch(struct task *t, struct jobs_watch *w)
+{
+    w->job = t;
+    w->next = t->watches;
+    t->watches = w;
+}
+
+int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37],
+             struct queue_refusal *ret_queue)
+{
+    struct task *t;
+    int e = take_in(j, s, false, &t, ret_queue);
+    if (e) {
+        return e;
+    }
+    w->waits = true;
+    add_watch(t, w);
+    memcpy(ret_id, t->id, sizeof t->id);
+    jobs_pump_soon(j);
+    return 0;
+}
+
+// Its row is there, or not, or there was one before it.
+static void on_submitted(void *ctx, const struct store_outcome *o)
+{
+    struct task *t = ctx;
+    struct jobs *j = t->jobs;
+    struct jobs_accepted a = {.error = o->error};
+    snprintf(a.id, sizeof a.id, "%s", t->id);
+    task_drop_job(t);
+    if (o->error == 0) {
+        j->stats.accepted++;
+        t->at = TASK_WAITING;
+        queue_release(&t->entry);
+        if (t->verdict != REASON_OK) { // it was cancelled, or its time in the queue was over
+            queue_remove(j->queue, &t->entry);
+            jobs_soon(t, TASK_END | TASK_REAP);
+        }
+        jobs_pump_soon(j);
+    } else {
+        if (o->error == STORE_SAME) {
+            snprintf(a.id, sizeof a.id, "%.*s", (int)o->id_len, o->id);
+            a.same = true;
+            a.error = 0;
+        }
+        a.error = o->error == STORE_CONFLICT ? JOBS_CONFLICT : a.error;
+        queue_remove(j->queue, &t->entry);
+    }
+    t->on_accepted(t->accepted_ctx, &a);
+    if (o->error) {
+        task_free(t);
+        jobs_look_if_drained(j);
+    }
+}
+
+static void hash_of(const char *data, size_t len, char ret[SHA256_HEX])
+{
+    struct sha256 sha;
+    uint8_t digest[SHA256_BYTES];
+    sha256_init(&sha);
+    sha256_add(&sha, data, len);
+    sha256_end(&sha, digest);
+    sha256_hex(digest, ret);
+}
+
+void jobs_accept(struct jobs *j, struct jobs_submission *s,
+                 void (*accepted)(void *ctx, const struct jobs_accepted *a), void *ctx)
+{
+    struct jobs_accepted a = {.error = 0};
+    char hash[SHA256_HEX];
+    struct task *t;
+    a.error = take_in(j, s, true, &t, &a.queue);
+    if (a.error) {
+        accepted(ctx, &a);
+        return;
+    }
+    t->on_accepted = accepted;
+    t->accepted_ctx = ctx;
+    struct store_write w = {.kind = STORE_JOB_SUBMIT};
+    w.job.id = (struct store_text){t->id, strlen(t->id)};
+    w.job.team = (struct store_text){t->team, strlen(t->team)};
+    w.job.session = (struct store_text){t->session, t->session ? strlen(t->session) : 0};
+    w.job.request = (struct store_text){s->request, s->request_len};
+    w.job.submitted_ms = t->submitted_ms;
+    if (s->caller_key) {
+        hash_of(s->request, s->request_len, hash);
+        w.job.caller_key = (struct store_text){s->caller_key, strlen(s->caller_key)};
+        w.job.request_hash = (struct store_text){hash, strlen(hash)};
+    }
+    int e = store_write(j->config.store, &w, on_submitted, t);
+    if (e) {
+        const struct store_outcome failed = {.error = e};
+        on_submitted(t, &failed);
+    }
+}
+
+// ---- Watching ----------------------------------------------------------------------------------
+
+void jobs_leave(struct jobs *j, struct jobs_watch *w)
+{
+    struct task *t = w->job;
+    (void)j;
+    if (!t) {
+        return;
+    }
+    for (struct jobs_watch **p = &t->watches; *p; p = &(*p)->next) {
+        if (*p == w) {
+            *p = w->next;
+            break;
+        }
+    }
+    w->job = NULL;
+    if (w->waits) {
+        task_stop(t, REASON_CANCELLED, "Cancelled: the caller has gone");
+    }
+}
+
+int jobs_watch(struct jobs *j, const char *team, const char *id, struct jobs_watch *w)
+{
+    struct task *t = task_find(j, team, id);
+    if (!t || t->at == TASK_ENDED || t->at == TASK_SUBMITTED) {
+        return -ENOENT;
+    }
+    w->waits = false;
+    add_watch(t, w);
+    return 0;
+}
+
+void jobs_view(const struct jobs_watch *w, struct jobs_view *ret)
+{
+    static const struct buf empty = BUF_INIT(0);
+    const struct task *t = w->job;
+    const struct result *r = t->pipeline ? pipeline_result(t->pipeline) : NULL;
+    *ret = (struct jobs_view){t->status, r ? &r->out : &empty, r ? &r->err : &empty};
+}
+
+// ---- What is known of a job --------------------------------------------------------------------
+
+struct getting {
+    void (*got)(void *ctx, const char *json, size_t len, int status);
+    void *ctx;
+    bool found;
+};
+
+// A row without a result: it waits or runs elsewhere, or its worker was lost.
+static void write_row(struct buf *out, const struct store_job *row)
+{
+    struct result r;
+    char id[37];
+    snprintf(id, sizeof id, "%.*s", (int)row->id.len, row->id.data);
+    result_init(&r, id, 0, 0);
+    r.isolation.launcher = "unknown";
+    r.isolation.start = "cold";
+    r.isolation.network = "none";
+    r.queued_at = row->submitted_ms;
+    r.started_at = row->started_ms;
+    r.completed_at = row->ended_ms;
+    r.under_way = row->status < STATUS_COMPLETED;
+    r.status = (enum job_status)row->status;
+    if (!r.under_way) {
+        result_fail(&r, REASON_WORKER_LOST, STAGE_EXECUTION,
+                    "The service ended while the job ran; it was not begun again");
+    }
+    result_write(out, &r);
+    result_done(&r);
+}
+
+static void on_row(void *ctx, const struct store_record *r)
+{
+    struct getting *g = ctx;
+    const struct store_job *row = &r->job;
+    AUTO_BUF struct buf out = BUF_INIT(RESULT_MAX_BYTES);
+    g->found = true;
+    if (row->result.data && row->result.len) {
+        g->got(g->ctx, row->result.data, row->result.len, (int)row->status);
+        return;
+    }
+    write_row(&out, row);
+    g->got(g->ctx, out.error ? NULL : buf_text(&out), out.len, out.error ? -1 : (int)row->status);
+}
+
+static void on_row_end(void *ctx, int error)
+{
+    struct getting *g = ctx;
+    if (!g->found) {
+        g->got(g->ctx, NULL, 0, error < 0 ? -1 : 0);
+    }
+    free(g);
+}
+
+void jobs_get(struct jobs *j, const char *team, const char *id,
+              void (*got)(void *ctx, const char *json, size_t len, int status), void *ctx)
+{
+    const struct task *t = task_find(j, team, id);
+    if (t && t->at != TASK_SUBMITTED) {
+        AUTO_BUF struct buf out = BUF_INIT(RESULT_MAX_BYTES);
+        int e = task_write(t, &out);
+        got(ctx, e ? NULL : buf_text(&out), out.len, e ? -1 : (int)t->status);
+        return;
+    }
+    struct getting *g = malloc(sizeof *g);
+    if (!g) {
+        got(ctx, NULL, 0, -1);
+        return;
+    }
+    *g = (struct getting){got, ctx, false};
+    struct store_query q = {
+        .kind = STORE_GET_JOB, .id = {id, strlen(id)}, .team = {team, team ? strlen(team) : 0}};
+    store_read(j->config.store, &q, &(struct store_reader){on_row, on_row_end, g});
+}
+
+enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded)
+{
+    const struct task *t = task_find(j, NULL, id);
+    return t ? t->status : recorded;
+}
+
+// ---- Cancel ------------------------------------------------------------------------------------
+
+int jobs_cancel(struct jobs *j, const char *team, const char *id)
+{
+    struct task *t = task_find(j, team, id);
+    if (!t || t->at == TASK_ENDED) {
+        return -ENOENT;
+    }
+    task_stop(t, REASON_CANCELLED, "Cancelled");
+    return 0;
+}
+
+void jobs_cancel_session(struct jobs *j, const char *session)
+{
+    for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
+        if (t->session && !strcmp(t->session, session)) {
+            task_stop(t, REASON_CANCELLED, "Cancelled: its session was deleted");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// jobs_inner.h: what the parts of jobs.h share. Inside serve/jobs*.c only.
+//
+//   jobs.c          in: the calls of jobs.h     jobs_table.c    found by id; made and freed
+//   jobs_slot.c     who runs: queue, pipelines  jobs_end.c      results, watches, rows, log
+//   jobs_restore.c  what an older start left    jobs_sweep.c    results that were kept long enough
+//   jobs_stats.c    for /metrics
+#ifndef ISLE_SERVE_JOBS_INNER_H
+#define ISLE_SERVE_JOBS_INNER_H
+
+#include "serve/jobs.h"
+
+#include "io/loop.h"
+#include "io/work.h"
+#include "serve/artifacts.h"
+#include "serve/sessions.h"
+#include "store/sweep.h"
+
+enum task_at {
+    TASK_SUBMITTED, // its row is on its way to the disk; it has its place in the queue
+    TASK_WAITING,
+    TASK_CLAIMED, // its turn: the store is told that it begins, and its request is read
+    TASK_RUNNING,
+    TASK_KEEPING, // it has run; its artifacts are on their way to the disk
+    TASK_ENDED,   // everybody has been told; its row is on its way
+};
+
+// What is to be done with a task in the loop's next turn.
+enum task_soon {
+    TASK_TELL = 1,     // its watches hear of a change
+    TASK_END = 2,      // it ends unstarted, by its verdict
+    TASK_REAP = 4,     // its pipeline is over
+    TASK_PUT_BACK = 8, // with REAP: it waits again
+};
+
+struct task {
+    struct jobs *jobs;
+    struct task *next;      // in the table's chain
+    struct task *next_soon; // in jobs.soon_first's list, while `soon` is not 0
+    unsigned soon;
+    char id[37];
+    char *team, *session; // session NULL: none
+    const char *entry_name;
+    char trace[33];
+    bool accepted;
+    enum task_at at;
+    struct queue_entry entry;
+    int kind; // for jobs_stats: enum language
+    int64_t submitted_ms, started_ms;
+    uint64_t timeout_ms, caller_ms;
+    char *caller_text;
+    uint64_t held_bytes; // of `job`, while it waits
+
+    struct job job;
+    bool loaded; // `job` is there; an accepted one's is read again when its turn comes
+    struct pipeline *pipeline;
+    struct job_sink sink;
+    struct session_lease lease;
+    bool leased;
+    unsigned tries; // that ended for want of memory
+    struct artifacts_writer writer;
+    struct work keep;
+    int keep_error;
+    struct loop_timer caller;
+    bool caller_told; // it has been answered, before the end
+
+    enum reason verdict; // it shall end so: REASON_OK: not known
+    enum stage verdict_stage;
+    char *verdict_text;
+    enum job_status status;
+    const struct result *result; // once it has ended, as long as its pipeline lives
+    char *json;                  // once it has ended
+    size_t json_len;
+    bool reaped, recorded; // both: it is freed
+    unsigned record_tries;
+    struct loop_timer record_again;
+    struct jobs_watch *watches;
+
+    // jobs_accept()
+    void (*on_accepted)(void *ctx, const struct jobs_accepted *a);
+    void *accepted_ctx;
+};
+
+enum { TABLE_CHAINS = 4096 };
+
+struct jobs {
+    struct jobs_config config;
+    struct queue *queue;
+    struct task *chains[TABLE_CHAINS];
+    size_t n_tasks;
+    uint64_t held_bytes;
+    struct task *soon_first, **soon_end;
+    struct loop_timer soon, deadline, retry;
+    bool lacking[QUEUE_RESOURCES]; // until something ends, or `retry`
+    uint64_t memory_bytes;
+    int64_t epoch;
+    bool closed;
+    struct loop_timer drain;
+    void (*drained)(void *ctx);
+    void *drained_ctx;
+    struct store_sweep sweep;
+    struct loop_timer sweep_due;
+    bool sweeping;
+    struct jobs_stats stats;
+};
+
+// jobs_table.c
+// The job is taken over, also when there is no memory (NULL).
+struct task *task_new(struct jobs *j, const char *team, const char *session, struct job *job);
+void task_free(struct task *t); // out of the table; nothing of it may be under way
+struct task *task_find(const struct jobs *j, const char *team, const char *id); // team NULL: any
+// Puts a task that holds its job into the queue, with what it needs. 0, a refusal, or -errno.
+int task_enqueue(struct task *t, struct queue_refusal *ret);
+void task_drop_job(struct task *t);
+struct task *task_next(const struct jobs *j, const struct task *t); // t NULL: the first of all
+
+// jobs_slot.c
+void jobs_soon(struct task *t, unsigned what);
+void jobs_pump_soon(struct jobs *j);
+void jobs_slots_init(struct jobs *j);
+// Ends a job that waits or runs, by that verdict unless it has one.
+void task_stop(struct task *t, enum reason reason, const char *text);
+
+// jobs_end.c
+// It has ended: r is its result, whose text is taken.
+void task_ended(struct task *t, const struct result *r);
+// It ends without having run, by its verdict.
+void task_end_unstarted(struct task *t);
+void task_set_verdict(struct task *t, enum reason reason, enum stage stage, const char *text);
+void task_changed(struct task *t);
+// As it is now. 0 or the buffer's error.
+int task_write(const struct task *t, struct buf *out);
+// Pipeline and row are both done with.
+void task_forget_if_done(struct task *t);
+void jobs_look_if_drained(struct jobs *j);
+
+// jobs_restore.c
+int jobs_restore(struct jobs *j);
+// Parses a row's request into t->job. 0, or -errno with *ret_error.
+int task_load(struct task *t, const char *request, size_t len, struct job_error *ret_error);
+
+// jobs_sweep.c
+void jobs_sweep_init(struct jobs *j);
+void jobs_sweep_expect(struct jobs *j); // something ended
+
+// jobs_stats.c
+void jobs_count_ended(struct jobs *j, const struct task *t, const struct result *r);
+
+#endif

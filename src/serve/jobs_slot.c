@@ -1,0 +1,485 @@
+// jobs_slot.c: who runs. The queue says who is next; a slot is a state of a task.
+#include "serve/jobs_inner.h"
+
+#include "base/clock.h"
+#include "workspace/disk.h"
+#include "workspace/uids.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statfs.h>
+
+enum {
+    RETRY_MS = 500,   // when something is short and nothing of ours will give it back
+    MEMORY_TRIES = 5, // a job that cannot begin for want of memory so often cannot at all
+    ANSWER_GRACE_MS =
+        600, // from a caller's bound back: a job that is cancelled then has ended by it
+};
+
+// ---- The loop's next turn ----------------------------------------------------------------------
+
+void jobs_soon(struct task *t, unsigned what)
+{
+    struct jobs *j = t->jobs;
+    if (!t->soon) {
+        t->next_soon = NULL;
+        *j->soon_end = t;
+        j->soon_end = &t->next_soon;
+    }
+    t->soon |= what;
+    jobs_pump_soon(j);
+}
+
+void jobs_pump_soon(struct jobs *j)
+{
+    if (!j->soon.due_ns) {
+        loop_timer_set(j->config.loop, &j->soon, 0);
+    }
+}
+
+static void put_back(struct task *t)
+{
+    struct jobs *j = t->jobs;
+    t->at = TASK_WAITING;
+    t->status = STATUS_QUEUED;
+    j->stats.put_back++;
+    queue_put_back(j->queue, &t->entry);
+    loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);
+}
+
+static void let_session_go(struct task *t, int64_t disk_bytes)
+{
+    if (t->leased) {
+        t->leased = false;
+        sessions_release(t->jobs->config.sessions, &t->lease, disk_bytes);
+    }
+}
+
+// The slot is free again.
+static void reap(struct task *t, bool again)
+{
+    struct jobs *j = t->jobs;
+    const struct result *r = t->pipeline ? pipeline_result(t->pipeline) : NULL;
+    let_session_go(t, r && !again ? r->usage.disk_bytes : -1);
+    t->result = NULL;
+    pipeline_free(t->pipeline);
+    t->pipeline = NULL;
+    loop_timer_clear(j->config.loop, &t->caller);
+    if (again) {
+        put_back(t);
+        return;
+    }
+    if (t->entry.state == QUEUE_RUNNING) {
+        queue_finish(j->queue, &t->entry, clock_now_ns());
+    }
+    memset(j->lacking, 0, sizeof j->lacking);
+    t->reaped = true;
+}
+
+static void do_soon(struct task *t, unsigned what)
+{
+    if (what & TASK_TELL) {
+        for (struct jobs_watch *w = t->watches, *next; w; w = next) {
+            next = w->next;
+            if (w->changed) {
+                w->changed(w);
+            }
+        }
+    }
+    if (what & TASK_END) {
+        task_end_unstarted(t);
+    }
+    if (what & TASK_REAP) {
+        reap(t, what & TASK_PUT_BACK);
+    }
+    task_forget_if_done(t);
+}
+
+// ---- Begin -------------------------------------------------------------------------------------
+
+static void on_status(void *ctx, enum job_status status)
+{
+    struct task *t = ctx;
+    struct jobs *j = t->jobs;
+    t->status = status;
+    if (t->accepted && status > STATUS_PREPARING) { // where the list sees it; nobody waits for it
+        struct store_write w = {.kind = STORE_JOB_STATUS, .lazy = true};
+        w.job.id = (struct store_text){t->id, strlen(t->id)};
+        w.job.status = status;
+        w.job.started_ms = t->started_ms;
+        w.job.epoch = j->epoch;
+        store_write(j->config.store, &w, NULL, NULL);
+    }
+    task_changed(t);
+}
+
+static void on_output(void *ctx, bool is_stderr, const char *data, size_t len)
+{
+    (void)is_stderr, (void)data, (void)len;
+    task_changed(ctx);
+}
+
+static int on_artifact(void *ctx, const struct result_artifact *a, uint32_t mode)
+{
+    (void)mode;
+    return artifacts_begin(&((struct task *)ctx)->writer, a->size_bytes);
+}
+
+static int on_artifact_data(void *ctx, const char *data, size_t len)
+{
+    return artifacts_add(&((struct task *)ctx)->writer, data, len);
+}
+
+static void keep_artifacts(struct work *w)
+{
+    struct task *t = w->ctx;
+    t->keep_error = artifacts_commit(&t->writer);
+}
+
+static void run_ended(struct task *t, struct result *r)
+{
+    artifacts_drop(&t->writer);
+    task_ended(t, r);
+    jobs_soon(t, TASK_REAP);
+}
+
+static void artifacts_kept(struct work *w)
+{
+    struct task *t = w->ctx;
+    // The pipeline is ours, and nobody else writes to its result any more.
+    struct result *r = (struct result *)(uintptr_t)pipeline_result(t->pipeline);
+    if (t->keep_error) {
+        result_fail(r, REASON_INTERNAL, STAGE_COLLECTION, "the artifacts cannot be stored: %s",
+                    strerror(-t->keep_error));
+    }
+    run_ended(t, r);
+}
+
+static void on_done(void *ctx, struct result *r)
+{
+    struct task *t = ctx;
+    if (r->n_artifacts == 0) {
+        run_ended(t, r);
+        return;
+    }
+    t->at = TASK_KEEPING;
+    t->keep = (struct work){.run = keep_artifacts, .done = artifacts_kept, .ctx = t};
+    if (work_queue(t->jobs->config.pool, &t->keep)) { // no thread: then here
+        keep_artifacts(&t->keep);
+        artifacts_kept(&t->keep);
+    }
+}
+
+static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
+{
+    static const enum queue_resource of[] = {[PIPELINE_NO_UID] = QUEUE_UIDS,
+                                             [PIPELINE_NO_DISK] = QUEUE_DISK_BYTES,
+                                             [PIPELINE_NO_MEMORY] = QUEUE_MEMORY_BYTES};
+    struct task *t = ctx;
+    t->job = *job;
+    t->loaded = true;
+    t->tries += lack == PIPELINE_NO_MEMORY;
+    t->jobs->lacking[of[lack]] = true;
+    jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
+}
+
+// The caller's bound. First the job is cancelled, which ends it well before the bound; should it
+// not, the caller has its answer at the bound all the same.
+static void caller_is_due(struct loop_timer *timer)
+{
+    struct task *t = timer->ctx;
+    struct jobs *j = t->jobs;
+    char text[160];
+    snprintf(text, sizeof text, "%s",
+             t->caller_text ? t->caller_text : "The job did not end in its time, and was given up");
+    if (t->verdict == REASON_OK) {
+        task_stop(t, REASON_CALLER_TIMEOUT, text);
+        task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
+        loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
+        return;
+    }
+    AUTO_BUF struct buf json = BUF_INIT(SIZE_MAX / 2);
+    struct result now = *pipeline_result(t->pipeline);
+    now.under_way = false;
+    if (now.reason == REASON_OK || result_write(&json, &now)) {
+        return;
+    }
+    t->caller_told = true;
+    while (t->watches) {
+        struct jobs_watch *w = t->watches;
+        t->watches = w->next;
+        w->job = NULL;
+        w->ended(w, &now, buf_text(&json), json.len);
+    }
+}
+
+static void run(struct task *t)
+{
+    struct jobs *j = t->jobs;
+    const struct jobs_config *c = &j->config;
+    struct pipeline_place place = {.queued_ms = t->submitted_ms};
+    t->at = TASK_RUNNING;
+    t->started_ms = clock_wall_ms();
+    if (t->leased) {
+        place.workspace = t->lease.workspace;
+        place.fd = t->lease.files.root;
+        place.uid = t->lease.uid;
+        place.disk_bytes = -1;
+    }
+    artifacts_writer_init(&t->writer, c->artifacts, t->id);
+    t->sink = (struct job_sink){.ctx = t,
+                                .output = on_output,
+                                .artifact = on_artifact,
+                                .artifact_data = on_artifact_data,
+                                .done = on_done,
+                                .status = on_status,
+                                .lacking = t->tries < MEMORY_TRIES ? on_lacking : NULL};
+    j->held_bytes -= t->held_bytes;
+    t->held_bytes = 0;
+    t->loaded = false;
+    if (pipeline_start(c->loop, c->runner, c->pipeline, &t->job, &t->sink, &t->pipeline)) {
+        task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION, "no memory");
+        jobs_soon(t, TASK_END | TASK_REAP);
+        return;
+    }
+    pipeline_set_place(t->pipeline, &place);
+    t->caller = LOOP_TIMER_INIT(caller_is_due, t);
+    if (!t->accepted) {
+        uint64_t ms = t->caller_ms > ANSWER_GRACE_MS ? t->caller_ms - ANSWER_GRACE_MS : 1;
+        loop_timer_set(c->loop, &t->caller, ms * NS_PER_MS);
+    }
+}
+
+static void refuse(struct task *t, enum reason reason, const char *text)
+{
+    task_set_verdict(t, reason, STAGE_PREPARATION, text);
+    jobs_soon(t, TASK_END | TASK_REAP);
+}
+
+// Its turn, its row and its request are there.
+static void enter(struct task *t)
+{
+    if (t->verdict != REASON_OK) {
+        jobs_soon(t, TASK_END | TASK_REAP);
+        return;
+    }
+    if (t->session) {
+        int e = sessions_lease(t->jobs->config.sessions, t->team, t->session, &t->lease);
+        if (e == SESSIONS_MISSING || e == SESSIONS_EXPIRED) {
+            refuse(t, REASON_POLICY, "the session has expired or was deleted while the job waited");
+            return;
+        }
+        if (e) {
+            t->jobs->lacking[e == SESSIONS_NO_DISK ? QUEUE_DISK_BYTES : QUEUE_MEMORY_BYTES] = true;
+            jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
+            return;
+        }
+        t->leased = true;
+    }
+    run(t);
+}
+
+static void on_request(void *ctx, const struct store_record *r)
+{
+    struct task *t = ctx;
+    struct job_error error;
+    int e = task_load(t, r->job.request.data, r->job.request.len, &error);
+    if (e) {
+        task_set_verdict(t, e == -EINVAL ? REASON_POLICY : REASON_INTERNAL, STAGE_PREPARATION,
+                         e == -EINVAL ? error.text : strerror(-e));
+    }
+}
+
+static void on_request_end(void *ctx, int error)
+{
+    struct task *t = ctx;
+    if (error) {
+        task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION,
+                         error < 0 ? strerror(-error) : "its record is gone");
+    }
+    enter(t);
+}
+
+static void load(struct task *t)
+{
+    struct store_query q = {.kind = STORE_GET_JOB, .id = {t->id, strlen(t->id)}};
+    store_read(t->jobs->config.store, &q, &(struct store_reader){on_request, on_request_end, t});
+}
+
+// From here on a crash ends the job as worker_lost: that it begins is on the disk before it does.
+static void on_claimed(void *ctx, const struct store_outcome *o)
+{
+    struct task *t = ctx;
+    if (o->error < 0) { // the disk is full, or broken: it has its place until that is over
+        t->jobs->lacking[QUEUE_DISK_BYTES] = t->jobs->lacking[QUEUE_MEMORY_BYTES] = true;
+        jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
+        return;
+    }
+    load(t);
+}
+
+static void claim(struct task *t)
+{
+    struct jobs *j = t->jobs;
+    struct store_write w = {.kind = STORE_JOB_STATUS};
+    w.job.id = (struct store_text){t->id, strlen(t->id)};
+    w.job.status = STATUS_PREPARING;
+    w.job.started_ms = clock_wall_ms();
+    w.job.epoch = j->epoch;
+    if (store_write(j->config.store, &w, on_claimed, t)) {
+        const struct store_outcome failed = {.error = -EIO};
+        on_claimed(t, &failed);
+    }
+}
+
+static void begin(struct task *t)
+{
+    t->at = TASK_CLAIMED;
+    if (t->accepted && !t->loaded) {
+        claim(t);
+    } else {
+        enter(t);
+    }
+}
+
+// ---- Next --------------------------------------------------------------------------------------
+
+static uint64_t free_disk(const struct jobs *j)
+{
+    struct statfs s;
+    if (fstatfs(j->config.pipeline->workspace_root, &s)) {
+        return UINT64_MAX; // then the job itself will say
+    }
+    uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
+    uint64_t floor = disk_floor((uint64_t)s.f_blocks * block), now = (uint64_t)s.f_bavail * block;
+    return now > floor ? now - floor : 0;
+}
+
+// What there is now. One job may always run, whatever it asks for, unless there is nothing at all.
+static void look_at_resources(struct jobs *j)
+{
+    struct queue_stats s;
+    queue_stats(j->queue, &s);
+    uint64_t have[QUEUE_RESOURCES] = {
+        [QUEUE_UIDS] = s.used[QUEUE_UIDS] + uids_left(j->config.pipeline->uids),
+        [QUEUE_MEMORY_BYTES] = j->memory_bytes,
+        [QUEUE_DISK_BYTES] = free_disk(j),
+    };
+    if (s.running == 0 && have[QUEUE_DISK_BYTES] > 0) {
+        have[QUEUE_DISK_BYTES] = UINT64_MAX;
+    }
+    for (int r = 0; r < QUEUE_RESOURCES; r++) {
+        queue_set_capacity(j->queue, (enum queue_resource)r, j->lacking[r] ? s.used[r] : have[r]);
+    }
+}
+
+static void expire(struct jobs *j, uint64_t now)
+{
+    struct queue_entry *e;
+    enum queue_expiry what;
+    while ((what = queue_expired(j->queue, now, &e)) != QUEUE_NOT_EXPIRED) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "No worker was free within %llu s: the job waited, and was never started",
+                 (unsigned long long)(j->config.limits.queue_timeout_ms / 1000));
+        if (what == QUEUE_WAITED_TOO_LONG) {
+            struct task *t = e->ctx;
+            task_set_verdict(t, REASON_QUEUE_TIMEOUT, STAGE_QUEUE, text);
+            if (t->at == TASK_WAITING) { // else its row is on its way, and it ends after that
+                jobs_soon(t, TASK_END | TASK_REAP);
+            }
+        }
+    }
+}
+
+static void set_deadline(struct jobs *j, uint64_t now)
+{
+    uint64_t due = queue_deadline_ns(j->queue);
+    if (due) {
+        loop_timer_set(j->config.loop, &j->deadline, due > now ? due - now : 0);
+    } else {
+        loop_timer_clear(j->config.loop, &j->deadline);
+    }
+}
+
+static void pump(struct jobs *j)
+{
+    uint64_t now = clock_now_ns();
+    struct queue_entry *e = NULL;
+    struct queue_stats s;
+    expire(j, now);
+    do {
+        queue_stats(j->queue, &s);
+        if (s.waiting == 0) {
+            break;
+        }
+        look_at_resources(j);
+        e = queue_next(j->queue, now);
+        if (e) {
+            begin(e->ctx);
+        }
+    } while (e);
+    set_deadline(j, now);
+    if (s.waiting > 0 && s.running == 0 && !j->closed && !j->retry.due_ns) {
+        // nothing of ours will end and give back what is short
+        loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);
+    }
+    jobs_look_if_drained(j);
+}
+
+static void next_turn(struct loop_timer *timer)
+{
+    struct jobs *j = timer->ctx;
+    struct task *t = j->soon_first;
+    j->soon_first = NULL;
+    j->soon_end = &j->soon_first;
+    while (t) {
+        struct task *next = t->next_soon;
+        unsigned what = t->soon;
+        t->soon = 0;
+        do_soon(t, what);
+        t = next;
+    }
+    pump(j);
+}
+
+static void deadline_is_due(struct loop_timer *timer) { pump(timer->ctx); }
+
+static void try_again(struct loop_timer *timer)
+{
+    struct jobs *j = timer->ctx;
+    memset(j->lacking, 0, sizeof j->lacking);
+    pump(j);
+}
+
+void jobs_slots_init(struct jobs *j)
+{
+    j->soon = LOOP_TIMER_INIT(next_turn, j);
+    j->deadline = LOOP_TIMER_INIT(deadline_is_due, j);
+    j->retry = LOOP_TIMER_INIT(try_again, j);
+    j->soon_end = &j->soon_first;
+}
+
+void task_stop(struct task *t, enum reason reason, const char *text)
+{
+    switch (t->at) {
+    case TASK_SUBMITTED:
+    case TASK_CLAIMED: // it ends when the store has answered
+        task_set_verdict(t, reason, STAGE_QUEUE, text);
+        break;
+    case TASK_WAITING:
+        queue_remove(t->jobs->queue, &t->entry);
+        task_set_verdict(t, reason, STAGE_QUEUE, text);
+        jobs_soon(t, TASK_END | TASK_REAP);
+        break;
+    case TASK_RUNNING:
+        if (t->pipeline) {
+            pipeline_stop(t->pipeline, reason, text);
+        }
+        break;
+    case TASK_KEEPING:
+    case TASK_ENDED:
+        break;
+    }
+}

@@ -1,0 +1,140 @@
+#include "serve/jobs_inner.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define MB (UINT64_C(1) << 20)
+
+enum { DEFAULT_CALLER_MS = 5000 };
+
+static size_t chain_of(const char *id)
+{
+    uint32_t h = 2166136261u; // FNV-1a
+    for (const char *c = id; *c; c++) {
+        h = (h ^ (unsigned char)*c) * 16777619u;
+    }
+    return h % TABLE_CHAINS;
+}
+
+// What a job takes of the service's memory while it waits.
+static uint64_t bytes_of(const struct job *job)
+{
+    uint64_t bytes = job->code_len + job->params_len;
+    for (size_t i = 0; i < job->n_files; i++) {
+        struct stat st;
+        if (fstat(job->files[i].fd, &st) == 0) {
+            bytes += (uint64_t)st.st_size;
+        }
+    }
+    return bytes;
+}
+
+struct task *task_new(struct jobs *j, const char *team, const char *session, struct job *job)
+{
+    struct task *t = calloc(1, sizeof *t);
+    if (!t) {
+        job_done(job);
+        return NULL;
+    }
+    t->jobs = j;
+    t->job = *job;
+    *job = (struct job){.stdin_fd = -1};
+    t->loaded = true;
+    snprintf(t->id, sizeof t->id, "%s", t->job.id);
+    t->team = strdup(team);
+    t->session = session ? strdup(session) : NULL;
+    t->kind = t->job.kind == JOB_COMMAND ? LANGUAGE_NONE : (int)t->job.language;
+    t->submitted_ms = clock_wall_ms();
+    t->timeout_ms = (uint64_t)t->job.limits.value[LIMIT_TIMEOUT];
+    t->caller_ms = t->timeout_ms + DEFAULT_CALLER_MS;
+    t->held_bytes = bytes_of(&t->job);
+    j->held_bytes += t->held_bytes;
+    struct task **first = &j->chains[chain_of(t->id)];
+    t->next = *first;
+    *first = t;
+    j->n_tasks++;
+    if (!t->team || (session && !t->session)) {
+        task_free(t);
+        return NULL;
+    }
+    return t;
+}
+
+void task_drop_job(struct task *t)
+{
+    t->jobs->held_bytes -= t->held_bytes;
+    t->held_bytes = 0;
+    if (t->loaded) {
+        job_done(&t->job);
+        t->loaded = false;
+    }
+}
+
+void task_free(struct task *t)
+{
+    for (struct task **p = &t->jobs->chains[chain_of(t->id)]; *p; p = &(*p)->next) {
+        if (*p == t) {
+            *p = t->next;
+            break;
+        }
+    }
+    t->jobs->n_tasks--;
+    task_drop_job(t);
+    free(t->team);
+    free(t->session);
+    free(t->caller_text);
+    free(t->verdict_text);
+    free(t->json);
+    free(t);
+}
+
+struct task *task_find(const struct jobs *j, const char *team, const char *id)
+{
+    struct task *t = j->chains[chain_of(id)];
+    while (t && strcmp(t->id, id) != 0) {
+        t = t->next;
+    }
+    return t && (!team || !strcmp(t->team, team)) ? t : NULL;
+}
+
+struct task *task_next(const struct jobs *j, const struct task *t)
+{
+    if (t && t->next) {
+        return t->next;
+    }
+    for (size_t i = t ? chain_of(t->id) + 1 : 0; i < TABLE_CHAINS; i++) {
+        if (j->chains[i]) {
+            return j->chains[i];
+        }
+    }
+    return NULL;
+}
+
+// Its needs are cut to what there is in all: a job that is larger runs alone.
+static void set_needs(struct task *t)
+{
+    const struct lower_staged nothing = {0, 0};
+    struct lowered plan;
+    uint64_t *needs = t->entry.needs;
+    lower_job(&t->job, &t->jobs->config.pipeline->host, &nothing, &plan);
+    bool tmpfs = plan.start.workspace_kind == PLAN_WORKSPACE_TMPFS && !t->session;
+    uint64_t memory = plan.start.limits.memory_bytes;
+    needs[QUEUE_UIDS] = t->session ? 0 : 1;
+    needs[QUEUE_MEMORY_BYTES] = memory < t->jobs->memory_bytes ? memory : t->jobs->memory_bytes;
+    needs[QUEUE_DISK_BYTES] = tmpfs ? 0 : plan.workspace_bytes;
+}
+
+int task_enqueue(struct task *t, struct queue_refusal *ret)
+{
+    uint64_t now = clock_now_ns(), wait_ms = t->jobs->config.limits.queue_timeout_ms;
+    set_needs(t);
+    t->entry.ctx = t;
+    t->entry.team = t->team;
+    t->entry.session = t->session;
+    t->entry.wait_deadline_ns = wait_ms ? now + wait_ms * NS_PER_MS : 0;
+    return queue_add(t->jobs->queue, &t->entry, now, ret);
+}
