@@ -223,7 +223,7 @@ int child_mounts(struct start *s)
 {
     enum { N_TREES = 5 };
     const struct start_config *c = s->config;
-    AUTO_FREE char *ws = path_of("%s/%u", c->data_dir, s->instance);
+    AUTO_FREE char *ws = path_of("%s/%s", c->data_dir, s->folder_name);
     AUTO_FREE char *usr = path_of("%s/usr", c->runtime_root);
     AUTO_FREE char *etc = path_of("%s/etc", c->runtime_root);
     int fds[N_TREES] = {-1, -1, -1, -1, -1};

@@ -10,7 +10,17 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-static const char *const kinds[] = {"once", "kept"};
+static const struct kind {
+    const char *name;
+    bool of_instance; // DATA/K has it too
+    bool lasts;       // in DATA/serve
+} kinds[] = {{"once", true, false},
+             {"kept", true, true},
+             {"trash", false, true},
+             {"artifacts", false, true},
+             {"store", false, true}};
+
+static bool is_serving(const char *name) { return !strcmp(name, FOLDERS_SERVE); }
 
 static int open_folder(int dir, const char *name)
 {
@@ -18,12 +28,10 @@ static int open_folder(int dir, const char *name)
     return fd < 0 ? -errno : fd;
 }
 
-// DATA/K when it is ours. A descriptor, -ENOENT, -EEXIST: somebody else's.
-static int open_ours(int data_dir, uint32_t k, struct folders_owner owner)
+// The folder when it is ours. A descriptor, -ENOENT, -EEXIST: somebody else's.
+static int open_ours(int data_dir, const char *name, struct folders_owner owner)
 {
-    char name[16];
     struct stat st;
-    snprintf(name, sizeof name, "%u", k);
     AUTO_CLOSE int fd = open_folder(data_dir, name);
     if (fd < 0) {
         return fd == -ENOENT ? fd : -EEXIST;
@@ -50,27 +58,23 @@ static int make_ours(int dir, const char *name, struct folders_owner owner)
     return 0;
 }
 
-int folders_make(int data_dir, uint32_t k, struct folders_owner owner)
+int folders_make(int data_dir, const char *name, struct folders_owner owner)
 {
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
-    AUTO_CLOSE int dir = open_ours(data_dir, k, owner);
+    AUTO_CLOSE int dir = open_ours(data_dir, name, owner);
     int e = 0;
     if (dir == -ENOENT) {
         e = make_ours(data_dir, name, owner);
-        dir = e ? -1 : open_ours(data_dir, k, owner);
+        dir = e ? -1 : open_ours(data_dir, name, owner);
     }
     e = e || dir >= 0 ? e : dir;
     for (size_t i = 0; i < ARRAY_LEN(kinds) && !e; i++) {
-        e = make_ours(dir, kinds[i], owner);
+        e = is_serving(name) || kinds[i].of_instance ? make_ours(dir, kinds[i].name, owner) : 0;
     }
     return e;
 }
 
-int folders_lock(int data_dir, uint32_t k, int how)
+int folders_lock(int data_dir, const char *name, int how)
 {
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
     AUTO_CLOSE int dir = open_folder(data_dir, name);
     if (dir < 0) {
         return dir;
@@ -81,14 +85,14 @@ int folders_lock(int data_dir, uint32_t k, int how)
 static bool is_kind(const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        if (!strcmp(name, kinds[i])) {
+        if (kinds[i].of_instance && !strcmp(name, kinds[i].name)) {
             return true;
         }
     }
     return false;
 }
 
-// What is in the folder besides once/ and kept/, or is called so and is no folder.
+// What is in DATA/K besides once/ and kept/, or is called so and is no folder.
 static int remove_others(int dir)
 {
     int error = 0;
@@ -110,19 +114,15 @@ static int remove_others(int dir)
     return error;
 }
 
-int folders_open_once(int data_dir, uint32_t k)
+int folders_open_once(int data_dir, const char *name)
 {
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
     AUTO_CLOSE int dir = open_folder(data_dir, name);
     return dir < 0 ? dir : open_folder(dir, "once");
 }
 
-int folders_empty(int data_dir, uint32_t k, struct folders_owner owner)
+int folders_empty(int data_dir, const char *name, struct folders_owner owner)
 {
-    char name[16];
-    snprintf(name, sizeof name, "%u", k);
-    AUTO_CLOSE int dir = open_ours(data_dir, k, owner);
+    AUTO_CLOSE int dir = open_ours(data_dir, name, owner);
     if (dir == -EEXIST) {
         // an empty one is of a start that was killed between making it and giving it away
         return unlinkat(data_dir, name, AT_REMOVEDIR) ? -EEXIST : 0;
@@ -130,21 +130,29 @@ int folders_empty(int data_dir, uint32_t k, struct folders_owner owner)
     if (dir < 0) {
         return dir == -ENOENT ? 0 : dir;
     }
-    int error = remove_others(dir);
+    int error = is_serving(name) ? 0 : remove_others(dir);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        AUTO_CLOSE int kind = open_folder(dir, kinds[i]);
-        int e = kind < 0 ? kind : tree_empty(kind);
+        if (is_serving(name) ? kinds[i].lasts : !kinds[i].of_instance) {
+            continue;
+        }
+        AUTO_CLOSE int kind = open_folder(dir, kinds[i].name);
+        int e = kind >= 0           ? tree_empty(kind)
+                : kind == -ENOTDIR ? tree_remove_at(dir, kinds[i].name)
+                                   : kind;
         error = e && e != -ENOENT ? e : error;
     }
     return error;
 }
 
-bool folders_may_be_used(int data_dir, uint32_t k)
+bool folders_may_be_used(int data_dir, const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        char path[32];
+        char path[64];
         struct stat st;
-        snprintf(path, sizeof path, "%u/%s", k, kinds[i]);
+        if (!kinds[i].of_instance) {
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/%s", name, kinds[i].name);
         // two links are the folder's own: it has no folder in it (and 1: this file system does not
         // count, look closer)
         if (!fstatat(data_dir, path, &st, AT_SYMLINK_NOFOLLOW) && st.st_nlink != 2) {

@@ -100,6 +100,8 @@ static int fill_record(struct start *s, const struct groups_made *made)
     s->record.magic = START_MAGIC;
     s->record.ahead_network = c->ahead_network;
     s->record.instance = s->instance;
+    s->record.serves = c->serves;
+    s->record.n_passed = c->n_passed;
     *seat = (struct seat_config){
         .magic = SEAT_MAGIC,
         .version = SEAT_VERSION,
@@ -161,9 +163,30 @@ static int open_program(struct start *s, const char *path, int flags)
     return fd_take(&fd);
 }
 
+// Copies: what is the caller's stays so.
+static int copy_passed(struct start *s)
+{
+    const struct start_config *c = s->config;
+    if (c->n_passed > START_MAX_PASSED) {
+        return start_fail(s, -E2BIG, "descriptors for the service");
+    }
+    for (uint32_t i = 0; i < c->n_passed; i++) {
+        int fd = fcntl(c->passed[i], F_DUPFD_CLOEXEC, 3);
+        if (fd < 0) {
+            return start_fail(s, -errno, "descriptors for the service");
+        }
+        *start_fd(s, INNER_PASSED + i) = fd;
+    }
+    return 0;
+}
+
 int front_programs(struct start *s)
 {
     char path[1024];
+    int e = copy_passed(s);
+    if (e) {
+        return e;
+    }
     AUTO_CLOSE int self = open_program(s, "/proc/self/exe", O_PATH);
     if (self < 0) {
         return self;
@@ -303,7 +326,7 @@ int front_maps_single(struct start *s)
 
 int front_meanwhile(struct start *s)
 {
-    AUTO_CLOSE int once = s->config->meanwhile ? folders_open_once(s->data_dir, s->instance) : -1;
+    AUTO_CLOSE int once = s->config->meanwhile ? folders_open_once(s->data_dir, s->folder_name) : -1;
     if (once >= 0) {
         s->config->meanwhile(once, s->uid_base);
     }

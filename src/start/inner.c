@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -106,7 +107,13 @@ int inner_shed(struct start *s)
         mkdir("new/proc", 0555) || mkdir("new/dev", 0755)) {
         return start_fail(s, -errno, "tmpfs of the service");
     }
-    int e = mount_bind(AT_FDCWD, "sproc", "new/proc", 0, 0);
+    // SQLite wants a path
+    const bool stores = s->record.serves;
+    if (stores && mkdir("new" START_STORE, 0700)) {
+        return start_fail(s, -errno, "folder " START_STORE " of the service");
+    }
+    int e = stores ? mount_bind(AT_FDCWD, "ws/store", "new" START_STORE, 0, 0) : 0;
+    e = e ? e : mount_bind(AT_FDCWD, "sproc", "new/proc", 0, 0);
     e = e ? e : mount_bind(AT_FDCWD, "dev", "new/dev", 0, AT_RECURSIVE);
     AUTO_CLOSE int root = open("new", O_PATH | O_DIRECTORY | O_CLOEXEC);
     e = e ? e : mount_set(root, MOUNT_ATTR_RDONLY, 0, 0);
@@ -160,6 +167,11 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
     seat.launcher_pid = s.record.launcher_pid;
     seat.ahead_network = s.record.ahead_network;
     seat.made_by = s.record.seat.launcher;
+    seat.single_uid = s.record.seat.single_uid;
+    seat.n_passed = s.record.n_passed;
+    for (uint32_t i = 0; i < START_MAX_PASSED; i++) {
+        seat.passed[i] = i < seat.n_passed ? INNER_PASSED + (int)i : -1;
+    }
     if (seat.made_by == SEAT_BWRAP) {
         snprintf(seat.bwrap, sizeof seat.bwrap, "%s %s", s.record.seat.bwrap_path,
                  s.record.bwrap_version);

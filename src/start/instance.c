@@ -2,8 +2,10 @@
 // (else there could be two owners of K); it is held by service and launcher, so a free lock means
 // that both are gone. Its text says what the owner has made and where:
 //
-//   isle 1 MARK UID_BASE
+//   isle 2 MARK UID_BASE NAME
 //   DATA FOLDER (absolute, up to the end of the file)
+//
+// NAME is that of its folder of workspaces in the data folder: K, or "serve" (folders.h).
 //
 // The text is written before anything is made and emptied when all is removed: text below a free
 // lock means leftovers, over whichever data folder, and costs one stat to see. Only the folder of
@@ -15,6 +17,7 @@
 #include "plan/plan.h"
 #include "start/folders.h"
 #include "start/internal.h"
+#include "start/kept.h"
 #include "start/range.h"
 
 #include <dirent.h>
@@ -28,6 +31,7 @@
 struct lock_text {
     uint64_t mark;
     uint32_t uid_base;
+    char name[FOLDERS_NAME_MAX];
     char data_dir[PATH_MAX];
 };
 
@@ -65,8 +69,9 @@ static int lock_read(int run_dir, uint32_t k, struct lock_text *ret)
     if (n < 0) {
         return (int)n;
     }
-    if (sscanf(text, "isle 1 %llu %u\n%n", &mark, &ret->uid_base, &at) != 2 || at == 0 ||
-        text[at] != '/' || strlen(text + at) >= sizeof ret->data_dir) {
+    if (sscanf(text, "isle 2 %llu %u %15[0-9a-z]\n%n", &mark, &ret->uid_base, ret->name, &at) !=
+            3 ||
+        at == 0 || text[at] != '/' || strlen(text + at) >= sizeof ret->data_dir) {
         return -ENOENT;
     }
     ret->mark = mark;
@@ -85,8 +90,8 @@ static int lock_write(int run_dir, uint32_t k, const struct lock_text *text)
     if (!text) {
         return 0;
     }
-    int n = snprintf(line, sizeof line, "isle 1 %llu %u\n%s", (unsigned long long)text->mark,
-                     text->uid_base, text->data_dir);
+    int n = snprintf(line, sizeof line, "isle 2 %llu %u %s\n%s", (unsigned long long)text->mark,
+                     text->uid_base, text->name, text->data_dir);
     return fd_write_all(fd, line, (size_t)n);
 }
 
@@ -138,16 +143,16 @@ static int clean_groups(const struct start_host *h, uint32_t k, uint32_t uid_bas
 
 struct emptied {
     int data_dir;
-    uint32_t k;
+    const char *name;
 };
 
 static int empty_inside(void *ctx)
 {
     const struct emptied *e = ctx;
-    return folders_empty(e->data_dir, e->k, (struct folders_owner){0, 0});
+    return folders_empty(e->data_dir, e->name, (struct folders_owner){0, 0});
 }
 
-// Whose the folder K is, as the host sees it: the service's, or the account's.
+// Whose a folder of workspaces is, as the host sees it: the service's, or the account's.
 static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_base)
 {
     uint32_t service = uid_base + PLAN_UID_SERVICE;
@@ -157,20 +162,27 @@ static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_ba
 
 // What jobs leave belongs to their uids: an account removes it as root of a namespace that has
 // them. -EBUSY: an owner lives, whose lock file is elsewhere or was taken away.
-static int empty_folder(const struct start_host *h, int data_dir, uint32_t k, uint32_t uid_base)
+static int empty_locked(const struct start_host *h, int data_dir, const char *name,
+                        uint32_t uid_base)
 {
-    AUTO_CLOSE int alone = folders_lock(data_dir, k, LOCK_EX);
+    struct emptied inside = {data_dir, name};
+    int e = folders_empty(data_dir, name, owner_of(h, uid_base));
+    bool may_be_theirs = e && e != -EEXIST && h->mode.user != START_ROOT;
+    return may_be_theirs ? maps_run_inside(&h->mode, empty_inside, &inside) : e;
+}
+
+static int empty_folder(const struct start_host *h, int data_dir, const char *name,
+                        uint32_t uid_base)
+{
+    AUTO_CLOSE int alone = folders_lock(data_dir, name, LOCK_EX);
     for (unsigned ms = 0; alone == -EWOULDBLOCK; ms++) {
         if (ms == HELD_MS) {
             return -EBUSY;
         }
         clock_pause_ns(NS_PER_MS);
-        alone = folders_lock(data_dir, k, LOCK_EX);
+        alone = folders_lock(data_dir, name, LOCK_EX);
     }
-    struct emptied inside = {data_dir, k};
-    int e = folders_empty(data_dir, k, owner_of(h, uid_base));
-    bool may_be_theirs = e && e != -EEXIST && h->mode.user != START_ROOT;
-    return may_be_theirs ? maps_run_inside(&h->mode, empty_inside, &inside) : e;
+    return empty_locked(h, data_dir, name, uid_base);
 }
 
 // Lock held. Processes first, then what they could write in.
@@ -184,8 +196,10 @@ static int clean_instance(const struct start_host *h, int run_dir, uint32_t k)
     e = clean_groups(h, k, text.uid_base);
     AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!e && data >= 0) { // a data folder that is gone has nothing of ours
-        e = empty_folder(h, data, k, text.uid_base);
+        e = empty_folder(h, data, text.name, text.uid_base);
         e = e == -EEXIST ? 0 : e; // it had not come so far
+        // k has no process left: a folder that somebody lives in has another owner by now
+        e = e == -EBUSY && !strcmp(text.name, FOLDERS_SERVE) ? 0 : e;
     }
     return e ? e : lock_write(run_dir, k, NULL);
 }
@@ -236,13 +250,14 @@ static void clean_others(struct start *s)
     for (struct dirent *entry; d && (entry = readdir(d));) {
         struct ids ids;
         uint32_t k = number_of(entry->d_name, "");
-        if (k == UINT32_MAX || k == s->instance || !folders_may_be_used(s->data_dir, k) ||
+        if (k == UINT32_MAX || k == s->instance ||
+            !folders_may_be_used(s->data_dir, entry->d_name) ||
             ids_of(&s->host, k, &ids)) {
             continue;
         }
         AUTO_CLOSE int lock = lock_take(s->run_dir, k);
         if (lock >= 0) {
-            empty_folder(&s->host, s->data_dir, k, ids.uid_base);
+            empty_folder(&s->host, s->data_dir, entry->d_name, ids.uid_base);
         }
     }
     if (d) {
@@ -339,24 +354,44 @@ static int try_number(struct start *s, uint32_t k)
     if (clean_instance(&s->host, s->run_dir, k) || groups_remove(&s->host.groups, k)) {
         return 0;
     }
-    return empty_folder(&s->host, s->data_dir, k, s->uid_base) ? 0 : 1;
+    char name[FOLDERS_NAME_MAX];
+    snprintf(name, sizeof name, "%u", k);
+    return empty_folder(&s->host, s->data_dir, name, s->uid_base) ? 0 : 1;
+}
+
+// 1: it is this start's, -EWOULDBLOCK or 0: it is not to be had, or -errno.
+static int claim_one(struct start *s, uint32_t k)
+{
+    AUTO_CLOSE int lock = lock_take(s->run_dir, k);
+    if (lock < 0) {
+        return lock;
+    }
+    int ok = try_number(s, k);
+    if (ok == 1) {
+        s->instance = k;
+        *start_fd(s, INNER_LOCK) = fd_take(&lock);
+    }
+    return ok;
 }
 
 static int claim_number(struct start *s)
 {
+    // what a service keeps need not change its owner when it has the number of last time
+    struct kept_record last = {.n = 0};
+    if (s->folder >= 0 && !kept_read(s->folder, &last) && last.n &&
+        last.ids[0].instance < RANGE_MAX_INSTANCES && claim_one(s, last.ids[0].instance) == 1) {
+        return 0;
+    }
     for (uint32_t k = 0; k < RANGE_MAX_INSTANCES; k++) {
-        AUTO_CLOSE int lock = lock_take(s->run_dir, k);
-        if (lock < 0 && lock != -EWOULDBLOCK) {
-            return start_fail(s, lock, "lock file %s/%u.lock", s->config->run_dir, k);
+        int ok = claim_one(s, k);
+        if (ok == 1) {
+            return 0;
         }
-        int ok = lock < 0 ? 0 : try_number(s, k);
-        if (ok < 0) {
+        if (ok == -ERANGE) {
             break;
         }
-        if (ok) {
-            s->instance = k;
-            *start_fd(s, INNER_LOCK) = fd_take(&lock);
-            return 0;
+        if (ok < 0 && ok != -EWOULDBLOCK) {
+            return start_fail(s, ok, "lock file %s/%u.lock", s->config->run_dir, k);
         }
     }
     return start_fail(
@@ -368,44 +403,163 @@ static int claim_number(struct start *s)
         s->record.user == START_ROOT ? PLAN_UID_COUNT : RANGE_MAX_INSTANCES);
 }
 
+// ---- what a service keeps -----------------------------------------------------------------------
+
+struct given {
+    int folder;
+    struct kept_ids from, to;
+};
+
+static int give_inside(void *ctx)
+{
+    const struct given *g = ctx;
+    return kept_give(g->folder, &g->from, &g->to);
+}
+
+// An account gives as root of a namespace that has all of its subordinate ids, where each has
+// another number. False: it has lost some of them.
+static bool seen_inside(const struct start_mode *m, struct kept_ids *ids)
+{
+    if (ids->uid_base + 1 < m->sub_uid || ids->gid_base + 1 < m->sub_gid ||
+        ids->uid_base - (m->sub_uid - 1) + ids->count > m->sub_count + 1 ||
+        ids->gid_base - (m->sub_gid - 1) + ids->count > m->sub_count + 1) {
+        return false;
+    }
+    ids->uid_base -= m->sub_uid - 1;
+    ids->gid_base -= m->sub_gid - 1;
+    return true;
+}
+
+static int give(struct start *s, const struct kept_ids *from, const struct kept_ids *to)
+{
+    const struct start_mode *m = &s->host.mode;
+    struct given g = {s->folder, *from, *to};
+    if ((from->uid_base == to->uid_base && from->gid_base == to->gid_base) || from->count == 1) {
+        return 0;
+    }
+    if (m->user == START_ROOT) {
+        return kept_give(s->folder, from, to);
+    }
+    return seen_inside(m, &g.from) && seen_inside(m, &g.to) ? maps_run_inside(m, give_inside, &g)
+                                                            : -EIDRM;
+}
+
+static int give_kept(struct start *s)
+{
+    const struct kept_ids own = {s->instance, s->uid_base, s->gid_base, s->uid_count};
+    const struct folders_owner owner = owner_of(&s->host, s->uid_base);
+    struct kept_record record, alone = {.ids = {own}, .n = 1};
+    struct stat st;
+    int e = kept_read(s->folder, &record);
+    if (e || fstat(s->folder, &st)) {
+        return e ? e : -errno;
+    }
+    if (!record.n && st.st_uid != geteuid() && st.st_uid != owner.uid) {
+        return -EEXIST;
+    }
+    bool same = record.n == 1 && !memcmp(&record.ids[0], &own, sizeof own);
+    if (!same && record.n) {
+        if (record.n == KEPT_MAX) {
+            return -ELOOP;
+        }
+        record.ids[record.n++] = own;
+        e = kept_write(s->folder, &record);
+        for (size_t i = 0; !e && i < record.n - 1; i++) {
+            e = give(s, &record.ids[i], &own);
+        }
+    }
+    e = e || same ? e : kept_write(s->folder, &alone);
+    if (!e && (st.st_uid != owner.uid || st.st_gid != owner.gid)) {
+        e = fchown(s->folder, owner.uid, owner.gid) ? -errno : 0;
+    }
+    return e ? e : empty_locked(&s->host, s->data_dir, FOLDERS_SERVE, s->uid_base);
+}
+
+static int take_kept(struct start *s)
+{
+    const char *data = s->config->data_dir;
+    int e = give_kept(s);
+    switch (e) {
+    case 0:
+        return 0;
+    case -EBADMSG:
+    case -EEXIST:
+        return start_fail(s, 0,
+                          "%s/" FOLDERS_SERVE " is not a service's folder, or its file instance "
+                          "was changed",
+                          data);
+    case -EIDRM:
+        return start_fail(s, 0,
+                          "%s/" FOLDERS_SERVE " holds files of subordinate ids that this account "
+                          "no longer has (/etc/subuid, /etc/subgid)",
+                          data);
+    default:
+        return start_fail(s, e, "%s/" FOLDERS_SERVE ": what is kept cannot be taken over", data);
+    }
+}
+
+// ---- the steps ----------------------------------------------------------------------------------
+
+// From here on DATA/serve is this start's alone. Before any number is claimed: a second service
+// touches nothing.
+static int open_kept(struct start *s)
+{
+    const char *data = s->config->data_dir;
+    s->folder = kept_open(s->data_dir);
+    int e = s->folder < 0 ? s->folder : kept_lock(s->folder);
+    if (e == -EWOULDBLOCK) {
+        return start_fail(s, 0,
+                          "a service runs with the data folder %s already (stop it, or name "
+                          "another folder by --data)",
+                          data);
+    }
+    return e ? start_fail(s, e, "workspace root %s: its folder " FOLDERS_SERVE, data) : 0;
+}
+
 int instance_claim(struct start *s)
 {
     struct lock_text text;
     int e = open_run_dir(s);
-    if (!e) {
-        e = open_data_dir(s, text.data_dir);
-    }
-    if (!e) {
-        e = claim_number(s);
-    }
+    e = e ? e : open_data_dir(s, text.data_dir);
+    e = e || !s->config->serves ? e : open_kept(s);
+    e = e ? e : claim_number(s);
     if (e) {
         return e;
     }
+    if (s->config->serves) {
+        memcpy(s->folder_name, FOLDERS_SERVE, sizeof FOLDERS_SERVE);
+    } else {
+        snprintf(s->folder_name, sizeof s->folder_name, "%u", s->instance);
+    }
     s->mark = text.mark = clock_now_ns() << 16 | ((uint64_t)getpid() & 0xffff);
     text.uid_base = s->uid_base;
+    memcpy(text.name, s->folder_name, sizeof text.name);
     e = lock_write(s->run_dir, s->instance, &text);
     if (e) {
         return start_fail(s, e, "lock file %s/%u.lock", s->config->run_dir, s->instance);
     }
     clean_others(s);
+    e = s->config->serves ? take_kept(s) : 0;
     s->record.marks_ns[START_T_CLAIMED] = clock_now_ns();
-    return 0;
+    return e;
 }
 
 int instance_folders(struct start *s)
 {
-    int e = folders_make(s->data_dir, s->instance, owner_of(&s->host, s->uid_base));
+    const char *data = s->config->data_dir, *name = s->folder_name;
+    int e = folders_make(s->data_dir, name, owner_of(&s->host, s->uid_base));
     if (e == -EEXIST) {
-        return start_fail(s, e, "workspace root %s: %u in it is not a folder of this instance",
-                          s->config->data_dir, s->instance);
+        return start_fail(s, e, "workspace root %s: %s in it is not a folder of this instance",
+                          data, name);
     }
     // until the launcher, and with it the service, has its own lock
-    if (!e) {
-        s->folder = folders_lock(s->data_dir, s->instance, LOCK_SH);
+    if (!e && s->config->serves) {
+        e = kept_share(s->folder);
+    } else if (!e) {
+        s->folder = folders_lock(s->data_dir, name, LOCK_SH);
         e = s->folder < 0 ? s->folder : 0;
     }
-    return e ? start_fail(s, e, "workspace root %s: folder %u cannot be made or locked",
-                          s->config->data_dir, s->instance)
+    return e ? start_fail(s, e, "workspace root %s: folder %s cannot be made or locked", data, name)
              : 0;
 }
 

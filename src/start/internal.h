@@ -5,6 +5,7 @@
 
 #include "plan/seat.h"
 #include "start/bwrap.h"
+#include "start/folders.h"
 #include "start/groups.h"
 #include "start/mode.h"
 #include "start/start.h"
@@ -18,7 +19,8 @@ enum start_fds {
     INNER_LOCK,
     INNER_LAUNCHER, // socket
     INNER_LAUNCHER_PIDFD,
-    INNER_FD_END,
+    INNER_PASSED, // first of START_MAX_PASSED
+    INNER_FD_END = INNER_PASSED + START_MAX_PASSED,
     CHILD_PROGRAM = INNER_FD_END, // isle-launcher, O_PATH
     CHILD_SHIM,                   // O_RDONLY
     CHILD_V2,
@@ -34,6 +36,7 @@ struct start_record {
     int32_t launcher_pid;
     uint32_t ahead_network;
     uint32_t instance;
+    uint32_t serves, n_passed;
     struct seat_config seat;
     char bwrap_version[16];
     uint64_t marks_ns[START_N_MARKS];
@@ -65,7 +68,8 @@ struct start {
     uint32_t gid_base; // as uid_base; another one for subordinate groups
     uint64_t mark;
     int run_dir, data_dir; // folders
-    int folder;            // DATA/K, locked
+    int folder;            // of workspaces, locked
+    char folder_name[FOLDERS_NAME_MAX]; // in the data folder
     int front;             // the front's end of the socket
     pid_t pid;             // the child, later the service
     int pidfd;

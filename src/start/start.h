@@ -20,8 +20,12 @@ struct bwrap_found;
 // Jobs without namespaces: never, where the service asks for one, or all.
 enum start_plain { START_PLAIN_NEVER, START_PLAIN_ASKED, START_PLAIN_ALL };
 
+enum { START_MAX_PASSED = 8 };
+#define START_STORE "/store" // DATA/serve/store, where the service sees it
+
 struct start_config {
-    const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K
+    const char *data_dir; // SANDBOX_WORKSPACE_ROOT. Instance K's folder is data_dir/K, or, where it
+                          // serves, data_dir/serve, in which a part lasts (start/folders.h)
     const char *run_dir;  // lock files; one for all data folders of a host or an account. Made if
                           // missing, the caller's own
     const char *runtime_root;
@@ -43,6 +47,9 @@ struct start_config {
     void (*meanwhile)(int once, uint32_t uid_base);
     const struct bwrap_found *bwrap; // makes the sandboxes (start/bwrap.h); NULL: isle's own
     uint32_t data_dir_must_exist; // 1: an operator named it; 0: the built-in place, made if missing
+    uint32_t serves;   // 1: a service over this data folder, which can have no second one
+    const int *passed; // n_passed (at most START_MAX_PASSED) descriptors for the service, which
+    uint32_t n_passed; // gets copies: sockets that listen
 };
 
 struct start_error {
@@ -85,7 +92,7 @@ struct seat {
     int launcher; // SEQPACKET socket
     int launcher_pidfd;
     pid_t launcher_pid;
-    int workspace_root;  // opened in the launcher's mount namespace; holds once/ and kept/
+    int workspace_root;  // opened in the launcher's mount namespace (start/folders.h)
     int cache_root;      // likewise; -1: no package sets here
     uint32_t rung;       // enum plan_rung
     uint32_t downgrades; // enum plan_downgrade bits
@@ -96,6 +103,9 @@ struct seat {
     uint32_t n_uids;                // of workspaces: PLAN_UID_WORKSPACE_0 and so on
     uint32_t first_uid; // where to begin among them: instances that share one range spread
     uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0
+    int passed[START_MAX_PASSED]; // as the front gave them; n_passed
+    uint32_t n_passed;
+    uint32_t single_uid; // 1: every workspace belongs to inner root
     uint64_t marks_ns[START_N_MARKS];
 };
 
