@@ -201,8 +201,10 @@ static int obey(struct service *s, const struct bench_order *o)
     return e;
 }
 
-int bench_service_run(const struct seat *seat, const struct pipeline_config *given)
+int bench_service_run(const struct seat *seat, struct conf *conf,
+                      const struct pipeline_config *given)
 {
+    (void)conf;
     struct pipeline_config config = *given;
     struct service s = {.config = &config};
     struct bench_order o;

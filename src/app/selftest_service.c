@@ -52,8 +52,10 @@ static int run_all(const struct seat *seat, const struct pipeline_config *config
     return e;
 }
 
-int selftest_service_run(const struct seat *seat, const struct pipeline_config *config)
+int selftest_service_run(const struct seat *seat, struct conf *conf,
+                         const struct pipeline_config *config)
 {
+    (void)conf;
     AUTO_FREE char *planted = take_planted(seat->front);
     AUTO_BUF struct buf report = BUF_INIT(1 << 18), frame = BUF_INIT(1 << 19);
     if (!planted) {

@@ -280,8 +280,9 @@ static void end(struct service *s)
     loop_free(s->loop);
 }
 
-int service_run(const struct seat *seat, const struct pipeline_config *config)
+int service_run(const struct seat *seat, struct conf *conf, const struct pipeline_config *config)
 {
+    (void)conf;
     struct service s = {.config = config};
     int e = begin(&s, seat);
     e = e ? e : loop_run(s.loop);

@@ -4,6 +4,7 @@
 #include "cli/completion.h"
 #include "cli/doctor.h"
 #include "cli/run_options.h"
+#include "cli/serve.h"
 #include "cli/verb.h"
 
 #include <string.h>
@@ -13,7 +14,8 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run, &verb_doctor, &verb_bench, &verb_completion, NULL};
+const struct verb *const verbs[] = {&verb_run,   &verb_serve,      &verb_doctor,
+                                    &verb_bench, &verb_completion, NULL};
 
 static bool is_help(const char *word)
 {

@@ -136,7 +136,7 @@ int folders_empty(int data_dir, const char *name, struct folders_owner owner)
             continue;
         }
         AUTO_CLOSE int kind = open_folder(dir, kinds[i].name);
-        int e = kind >= 0           ? tree_empty(kind)
+        int e = kind >= 0          ? tree_empty(kind)
                 : kind == -ENOTDIR ? tree_remove_at(dir, kinds[i].name)
                                    : kind;
         error = e && e != -ENOENT ? e : error;

@@ -40,8 +40,8 @@ int folders_lock(int data_dir, const char *name, int how);
 // Its once/, which folders_make() has made. A descriptor or -errno.
 int folders_open_once(int data_dir, const char *name);
 
-// Removes what jobs (or a service that was taken over) left in it and is not to stay. 0 also when there is none;
-// -EEXIST: something else is called so; -errno: something stays.
+// Removes what jobs (or a service that was taken over) left in it and is not to stay. 0 also when
+// there is none; -EEXIST: something else is called so; -errno: something stays.
 int folders_empty(int data_dir, const char *name, struct folders_owner owner);
 
 // May something lie in DATA/K? Two calls; errs on the side of yes. No lock needed.

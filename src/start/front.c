@@ -326,7 +326,8 @@ int front_maps_single(struct start *s)
 
 int front_meanwhile(struct start *s)
 {
-    AUTO_CLOSE int once = s->config->meanwhile ? folders_open_once(s->data_dir, s->folder_name) : -1;
+    AUTO_CLOSE int once =
+        s->config->meanwhile ? folders_open_once(s->data_dir, s->folder_name) : -1;
     if (once >= 0) {
         s->config->meanwhile(once, s->uid_base);
     }

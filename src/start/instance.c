@@ -152,8 +152,7 @@ static int empty_inside(void *ctx)
     return folders_empty(e->data_dir, e->name, (struct folders_owner){0, 0});
 }
 
-// Whose a folder of workspaces is, as the host sees it: the service's, or the account's.
-static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_base)
+struct folders_owner instance_owner(const struct start_host *h, uint32_t uid_base)
 {
     uint32_t service = uid_base + PLAN_UID_SERVICE;
     return h->mode.user == START_ROOT ? (struct folders_owner){service, service}
@@ -161,16 +160,17 @@ static struct folders_owner owner_of(const struct start_host *h, uint32_t uid_ba
 }
 
 // What jobs leave belongs to their uids: an account removes it as root of a namespace that has
-// them. -EBUSY: an owner lives, whose lock file is elsewhere or was taken away.
-static int empty_locked(const struct start_host *h, int data_dir, const char *name,
-                        uint32_t uid_base)
+// them.
+int instance_empty_folder(const struct start_host *h, int data_dir, const char *name,
+                          uint32_t uid_base)
 {
     struct emptied inside = {data_dir, name};
-    int e = folders_empty(data_dir, name, owner_of(h, uid_base));
+    int e = folders_empty(data_dir, name, instance_owner(h, uid_base));
     bool may_be_theirs = e && e != -EEXIST && h->mode.user != START_ROOT;
     return may_be_theirs ? maps_run_inside(&h->mode, empty_inside, &inside) : e;
 }
 
+// -EBUSY: an owner lives, whose lock file is elsewhere or was taken away.
 static int empty_folder(const struct start_host *h, int data_dir, const char *name,
                         uint32_t uid_base)
 {
@@ -182,7 +182,7 @@ static int empty_folder(const struct start_host *h, int data_dir, const char *na
         clock_pause_ns(NS_PER_MS);
         alone = folders_lock(data_dir, name, LOCK_EX);
     }
-    return empty_locked(h, data_dir, name, uid_base);
+    return instance_empty_folder(h, data_dir, name, uid_base);
 }
 
 // Lock held. Processes first, then what they could write in.
@@ -251,8 +251,7 @@ static void clean_others(struct start *s)
         struct ids ids;
         uint32_t k = number_of(entry->d_name, "");
         if (k == UINT32_MAX || k == s->instance ||
-            !folders_may_be_used(s->data_dir, entry->d_name) ||
-            ids_of(&s->host, k, &ids)) {
+            !folders_may_be_used(s->data_dir, entry->d_name) || ids_of(&s->host, k, &ids)) {
             continue;
         }
         AUTO_CLOSE int lock = lock_take(s->run_dir, k);
@@ -403,125 +402,14 @@ static int claim_number(struct start *s)
         s->record.user == START_ROOT ? PLAN_UID_COUNT : RANGE_MAX_INSTANCES);
 }
 
-// ---- what a service keeps -----------------------------------------------------------------------
-
-struct given {
-    int folder;
-    struct kept_ids from, to;
-};
-
-static int give_inside(void *ctx)
-{
-    const struct given *g = ctx;
-    return kept_give(g->folder, &g->from, &g->to);
-}
-
-// An account gives as root of a namespace that has all of its subordinate ids, where each has
-// another number. False: it has lost some of them.
-static bool seen_inside(const struct start_mode *m, struct kept_ids *ids)
-{
-    if (ids->uid_base + 1 < m->sub_uid || ids->gid_base + 1 < m->sub_gid ||
-        ids->uid_base - (m->sub_uid - 1) + ids->count > m->sub_count + 1 ||
-        ids->gid_base - (m->sub_gid - 1) + ids->count > m->sub_count + 1) {
-        return false;
-    }
-    ids->uid_base -= m->sub_uid - 1;
-    ids->gid_base -= m->sub_gid - 1;
-    return true;
-}
-
-static int give(struct start *s, const struct kept_ids *from, const struct kept_ids *to)
-{
-    const struct start_mode *m = &s->host.mode;
-    struct given g = {s->folder, *from, *to};
-    if ((from->uid_base == to->uid_base && from->gid_base == to->gid_base) || from->count == 1) {
-        return 0;
-    }
-    if (m->user == START_ROOT) {
-        return kept_give(s->folder, from, to);
-    }
-    return seen_inside(m, &g.from) && seen_inside(m, &g.to) ? maps_run_inside(m, give_inside, &g)
-                                                            : -EIDRM;
-}
-
-static int give_kept(struct start *s)
-{
-    const struct kept_ids own = {s->instance, s->uid_base, s->gid_base, s->uid_count};
-    const struct folders_owner owner = owner_of(&s->host, s->uid_base);
-    struct kept_record record, alone = {.ids = {own}, .n = 1};
-    struct stat st;
-    int e = kept_read(s->folder, &record);
-    if (e || fstat(s->folder, &st)) {
-        return e ? e : -errno;
-    }
-    if (!record.n && st.st_uid != geteuid() && st.st_uid != owner.uid) {
-        return -EEXIST;
-    }
-    bool same = record.n == 1 && !memcmp(&record.ids[0], &own, sizeof own);
-    if (!same && record.n) {
-        if (record.n == KEPT_MAX) {
-            return -ELOOP;
-        }
-        record.ids[record.n++] = own;
-        e = kept_write(s->folder, &record);
-        for (size_t i = 0; !e && i < record.n - 1; i++) {
-            e = give(s, &record.ids[i], &own);
-        }
-    }
-    e = e || same ? e : kept_write(s->folder, &alone);
-    if (!e && (st.st_uid != owner.uid || st.st_gid != owner.gid)) {
-        e = fchown(s->folder, owner.uid, owner.gid) ? -errno : 0;
-    }
-    return e ? e : empty_locked(&s->host, s->data_dir, FOLDERS_SERVE, s->uid_base);
-}
-
-static int take_kept(struct start *s)
-{
-    const char *data = s->config->data_dir;
-    int e = give_kept(s);
-    switch (e) {
-    case 0:
-        return 0;
-    case -EBADMSG:
-    case -EEXIST:
-        return start_fail(s, 0,
-                          "%s/" FOLDERS_SERVE " is not a service's folder, or its file instance "
-                          "was changed",
-                          data);
-    case -EIDRM:
-        return start_fail(s, 0,
-                          "%s/" FOLDERS_SERVE " holds files of subordinate ids that this account "
-                          "no longer has (/etc/subuid, /etc/subgid)",
-                          data);
-    default:
-        return start_fail(s, e, "%s/" FOLDERS_SERVE ": what is kept cannot be taken over", data);
-    }
-}
-
 // ---- the steps ----------------------------------------------------------------------------------
-
-// From here on DATA/serve is this start's alone. Before any number is claimed: a second service
-// touches nothing.
-static int open_kept(struct start *s)
-{
-    const char *data = s->config->data_dir;
-    s->folder = kept_open(s->data_dir);
-    int e = s->folder < 0 ? s->folder : kept_lock(s->folder);
-    if (e == -EWOULDBLOCK) {
-        return start_fail(s, 0,
-                          "a service runs with the data folder %s already (stop it, or name "
-                          "another folder by --data)",
-                          data);
-    }
-    return e ? start_fail(s, e, "workspace root %s: its folder " FOLDERS_SERVE, data) : 0;
-}
 
 int instance_claim(struct start *s)
 {
     struct lock_text text;
     int e = open_run_dir(s);
     e = e ? e : open_data_dir(s, text.data_dir);
-    e = e || !s->config->serves ? e : open_kept(s);
+    e = e || !s->config->serves ? e : serving_open(s);
     e = e ? e : claim_number(s);
     if (e) {
         return e;
@@ -539,7 +427,7 @@ int instance_claim(struct start *s)
         return start_fail(s, e, "lock file %s/%u.lock", s->config->run_dir, s->instance);
     }
     clean_others(s);
-    e = s->config->serves ? take_kept(s) : 0;
+    e = s->config->serves ? serving_take(s) : 0;
     s->record.marks_ns[START_T_CLAIMED] = clock_now_ns();
     return e;
 }
@@ -547,7 +435,7 @@ int instance_claim(struct start *s)
 int instance_folders(struct start *s)
 {
     const char *data = s->config->data_dir, *name = s->folder_name;
-    int e = folders_make(s->data_dir, name, owner_of(&s->host, s->uid_base));
+    int e = folders_make(s->data_dir, name, instance_owner(&s->host, s->uid_base));
     if (e == -EEXIST) {
         return start_fail(s, e, "workspace root %s: %s in it is not a folder of this instance",
                           data, name);

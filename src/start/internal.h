@@ -67,11 +67,11 @@ struct start {
     uint32_t instance, uid_base, uid_count;
     uint32_t gid_base; // as uid_base; another one for subordinate groups
     uint64_t mark;
-    int run_dir, data_dir; // folders
-    int folder;            // of workspaces, locked
+    int run_dir, data_dir;              // folders
+    int folder;                         // of workspaces, locked
     char folder_name[FOLDERS_NAME_MAX]; // in the data folder
-    int front;             // the front's end of the socket
-    pid_t pid;             // the child, later the service
+    int front;                          // the front's end of the socket
+    pid_t pid;                          // the child, later the service
     int pidfd;
     pid_t launcher;
     int launcher_pidfd;
@@ -108,6 +108,19 @@ int instance_folders(struct start *s);
 // left, gives the number back. Harmless when somebody else has done so meanwhile. 0 or -errno.
 int instance_release(const struct start_host *h, int run_dir, uint32_t instance, uint64_t mark,
                      unsigned limit_ms);
+
+// Whose a folder of workspaces is, as the host sees it: the service's, or the account's.
+struct folders_owner instance_owner(const struct start_host *h, uint32_t uid_base);
+// folders_empty() with whatever rights it takes; the caller has the folder locked. 0 or -errno.
+int instance_empty_folder(const struct start_host *h, int data_dir, const char *name,
+                          uint32_t uid_base);
+
+// serving.c
+// DATA/serve: opened into s->folder and locked, before any number is claimed, so that a second
+// service touches nothing.
+int serving_open(struct start *s);
+// With the number claimed: what is kept there is this start's, once/ is empty.
+int serving_take(struct start *s);
 
 // front.c
 int front_check(struct start *s);

@@ -132,8 +132,8 @@ int kept_write(int folder, const struct kept_record *record)
 // ---- giving a tree to other ids -----------------------------------------------------------------
 
 // A folder on the way down: which one it is, and where its reading goes on. Descriptors are one
-// for the current folder only, so a chain of any depth costs memory alone; the way up is "..", which
-// leads back as nobody moves anything meanwhile, and is checked.
+// for the current folder only, so a chain of any depth costs memory alone; the way up is "..",
+// which leads back as nobody moves anything meanwhile, and is checked.
 struct level {
     dev_t dev;
     ino_t ino;

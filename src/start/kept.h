@@ -4,9 +4,9 @@
 // What it keeps belongs to ids of the instance that made it. So the file DATA/serve/instance says
 // which that was; the next start takes the same number where it can, and else gives everything to
 // its own ids before it begins: it adds itself to the file, gives, and then stands there alone, so
-// that a start that was killed meanwhile is made good by the next one. The folder was the service's, so nothing in it is believed: names
-// are opened without following links, and ids are moved from one range of this data folder's
-// instances to another, whatever the file says.
+// that a start that was killed meanwhile is made good by the next one. The folder was the
+// service's, so nothing in it is believed: names are opened without following links, and ids are
+// moved from one range of this data folder's instances to another, whatever the file says.
 #ifndef ISLE_START_KEPT_H
 #define ISLE_START_KEPT_H
 
