@@ -1,9 +1,9 @@
 // work.h: what would block the loop (a hash, a zip, an fsync, the removal of a tree) runs on a few
 // threads; its end is told on the loop.
 //
-// Threads are started with the first pieces of work, so a process that never has any has one thread;
-// they stay, and sleep while there is nothing to do. All signals are blocked in them. Queue nothing
-// before the process has dropped its rights.
+// Threads are started with the first pieces of work, so a process that never has any has one
+// thread; they stay, and sleep while there is nothing to do. All signals are blocked in them. Queue
+// nothing before the process has dropped its rights.
 #ifndef ISLE_IO_WORK_H
 #define ISLE_IO_WORK_H
 
