@@ -1,6 +1,6 @@
 // artifacts.h: the files that jobs left for their owners, kept outside of every workspace:
 // "artifacts/JOB/N" below the data folder, mode 0600. What they are called, how long they are and
-// their checksums stand in the job's result.
+// their checksums stand in the job's result. While they are written the folder is "JOB.part".
 #ifndef ISLE_SERVE_ARTIFACTS_H
 #define ISLE_SERVE_ARTIFACTS_H
 
@@ -11,8 +11,12 @@
 struct artifacts;
 struct work_pool;
 
-// `dir`: folder of the service's own; stays the caller's. 0 or -errno.
-int artifacts_new(int dir, struct work_pool *pool, struct artifacts **ret);
+// `dir`: folder of the service's own; stays the caller's. Removes, in the background, what was not
+// committed, and folders last written before forget_before_ms (since the epoch): older ones than
+// results are kept, which a crash has left without a record. 0 or -errno.
+int artifacts_new(int dir, struct work_pool *pool, int64_t forget_before_ms,
+                  struct artifacts **ret);
+// After work_pool_stop(). NULL is harmless.
 void artifacts_free(struct artifacts *a);
 
 // Those of one job being written, one after another (struct job_sink calls them so).
@@ -22,12 +26,14 @@ struct artifacts_writer {
     int dir, fd; // -1: none
     uint32_t n;  // the next one's number
 };
+// a is not used before artifacts_begin(), which makes the folder.
 void artifacts_writer_init(struct artifacts_writer *w, struct artifacts *a, const char *job_id);
-int artifacts_begin(struct artifacts_writer *w, uint64_t size_bytes);
+int artifacts_begin(struct artifacts_writer *w);
 int artifacts_add(struct artifacts_writer *w, const char *data, size_t len);
-// All are whole; durable when it returns 0. Blocks as long as the disk needs: for work.h.
+// All are whole; durable when it returns 0 (at once where there are none). Blocks as long as the
+// disk needs: for work.h.
 int artifacts_commit(struct artifacts_writer *w);
-void artifacts_drop(struct artifacts_writer *w); // removes what is not committed; harmless twice
+void artifacts_drop(struct artifacts_writer *w); // removes what is not committed; harmless after it
 
 // The N-th of a job, for reading. A descriptor, or -ENOENT and the like. job_id must be a checked
 // id.

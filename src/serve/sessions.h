@@ -1,10 +1,11 @@
 // sessions.h: workspaces that outlive a job. A session is a record in the store and a folder
-// "kept/ID" below the workspace root (workspace/folder.h: `w` its workspace, `t` its /tmp), both
+// "kept/ID" below the workspace root (workspace/folder.h: `w` its workspace; `t` its /tmp), both
 // under one uid of the instance that is its own as long as it lives.
 //
-// A session ends by its time or by being deleted: from then on nothing new begins in it. Its files
-// go in the background, in batches, once no job of it runs; the record stays, so that "expired" and
-// "never existed" can be told apart.
+// A session ends by its time or by being deleted: from then on nothing new begins in it. Its folder
+// leaves "kept" as a whole once nobody works in it, and is removed in the background (cleaner.h);
+// the record stays for SESSIONS_REMEMBER_HOURS, so that "expired" and "never existed" can be told
+// apart. All on the loop's thread; nothing polls: one timer waits for the next end.
 #ifndef ISLE_SERVE_SESSIONS_H
 #define ISLE_SERVE_SESSIONS_H
 
@@ -13,11 +14,18 @@
 #include "store/store.h"
 #include "workspace/files.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct log;
 struct sessions;
 struct uids;
+
+enum {
+    SESSIONS_MIN_TTL_HOURS = 1,
+    SESSIONS_MAX_TTL_HOURS = 720,
+    SESSIONS_REMEMBER_HOURS = 720, // after the end it was to have
+};
 
 struct sessions_config {
     struct loop *loop;
@@ -25,37 +33,84 @@ struct sessions_config {
     struct work_pool *pool;
     struct log *log;
     struct uids *uids;     // of the instance, shared with one-shot jobs
-    int workspace_root;    // holds kept/ and trash/, on one mount
+    int workspace_root;    // holds kept/ and trash/, on one mount; made where they are missing
     bool single_uid;       // files belong to inner root (PLAN_UID_LAUNCHER) in that case
     int64_t ttl_hours;     // of a session that does not say
-    int64_t cleanup_batch; // sessions looked at in one go
+    int64_t cleanup_batch; // sessions that one look at their ends takes
+    uint64_t disk_bytes;   // that uploads may fill a session to
 };
 
-// Takes up what the store knows (STORE_LIST_KEPT), removes folders that no record names. The loop
-// must run afterwards. 0 or -errno.
+// Takes up what the store knows (STORE_LIST_KEPT), removes folders that no record names and what
+// lies in trash/. The loop must run afterwards. 0 or -errno.
 int sessions_new(const struct sessions_config *c, struct sessions **ret);
+// Another time to live, batch, disk limit (SIGHUP); the rest of c is not looked at.
+void sessions_change(struct sessions *s, const struct sessions_config *c);
+// Call work_pool_stop() and store_close() before it. NULL is harmless.
 void sessions_free(struct sessions *s);
 
 enum sessions_refusal {
     SESSIONS_MISSING = 1, // never existed, or another team's
     SESSIONS_EXPIRED,     // expired or deleted
-    SESSIONS_NO_UID,      // as many sessions and jobs live as there are uids
-    SESSIONS_NO_DISK,
+    SESSIONS_NO_UID,      // as many sessions live as there may be: come back later
+    SESSIONS_NO_DISK,     // the disk of the workspaces is full
 };
 
-// A session while a job or a file call works in it: its folder stays until it is let go.
+// How a call ends; possibly before it returns.
+struct sessions_outcome {
+    int error;                           // 0, a refusal, or -errno
+    bool same;                           // create: it was there already
+    const struct store_session *session; // when error is 0; its texts are valid during the call
+};
+typedef void (*sessions_answer)(void *ctx, const struct sessions_outcome *o);
+
+struct sessions_create {
+    const char *team, *conversation, *agent, *user; // NULL: not given (but team)
+    int64_t ttl_hours;                              // 0: the setting's
+};
+// A new session, durable when it is answered; or, with a conversation, the one of the same names
+// that lives.
+void sessions_create(struct sessions *s, const struct sessions_create *c, sessions_answer answer,
+                     void *ctx);
+void sessions_get(struct sessions *s, const char *team, const char *id, sessions_answer answer,
+                  void *ctx);
+// Its end is ttl_hours (0: the setting's) from now, or what it was if that is later.
+void sessions_extend(struct sessions *s, const char *team, const char *id, int64_t ttl_hours,
+                     sessions_answer answer, void *ctx);
+// Ends it. Answered when that is durable; its files go once nobody works in it.
+void sessions_delete(struct sessions *s, const char *team, const char *id, sessions_answer answer,
+                     void *ctx);
+// The team's that live, newest first, `limit` at most; cursor: id of the last one before, or NULL.
+// end: 0; SESSIONS_MISSING: the cursor's session is not there any more; -errno.
+void sessions_list(struct sessions *s, const char *team, const char *cursor, int64_t limit,
+                   void (*row)(void *ctx, const struct store_session *session),
+                   void (*end)(void *ctx, int error), void *ctx);
+
+// A session while a job or a file call works in it: its folder stays until it is let go. Not to be
+// moved in memory.
 struct session_lease {
     char id[37];
     char workspace[64]; // "kept/ID", for a plan
-    uint32_t uid;       // inner; whose its files are: files.uid
-    struct files files; // its workspace, opened
-    int tmp;            // its /tmp, opened; -1: none
-    struct session_lease *next;
+    uint32_t uid;       // inner, for a plan
+    struct files files; // its workspace, opened; whose its files are
+    int tmp;            // its /tmp, opened
+    // inner
+    void *session;
+    uint64_t charged_bytes;
 };
 // `team` NULL: any. 0, a refusal, or -errno. At once: sessions that live are in memory.
 int sessions_lease(struct sessions *s, const char *team, const char *id, struct session_lease *ret);
-// Notes the access. disk_bytes: what it takes now, or -1: not measured.
-void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes);
+// Notes the access. changed: what it takes is measured anew, in the background. Harmless on a
+// zeroed or released one.
+void sessions_release(struct sessions *s, struct session_lease *l, bool changed);
+// Before so many more bytes are written through l: false when the session would be larger than
+// disk_bytes. Counts until the release.
+bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);
+
+// trash/: for what is not whole yet (files_write_options.parts) and what is thrown away; emptied at
+// start.
+int sessions_trash(const struct sessions *s);
+// Removes this entry of trash/ in the background.
+void sessions_trashed(struct sessions *s, const char *name);
 
 struct sessions_stats {
     uint64_t active, removing;

@@ -100,14 +100,14 @@ int files_look(const struct files *f, const char *path, bool make, int *ret, str
     return 0;
 }
 
-int files_random_name(char ret[48], const char *end)
+int files_random_name(char ret[FILES_RANDOM_NAME], const char *end)
 {
     uint64_t r[2];
     if (getrandom(r, sizeof r, 0) != (ssize_t)sizeof r) {
         return -errno;
     }
-    snprintf(ret, 48, ".isle-%016llx%016llx%s", (unsigned long long)r[0], (unsigned long long)r[1],
-             end);
+    snprintf(ret, FILES_RANDOM_NAME, ".isle-%016llx%016llx%s", (unsigned long long)r[0],
+             (unsigned long long)r[1], end);
     return 0;
 }
 
@@ -247,15 +247,18 @@ int files_move(const struct files *f, const char *from, const char *to,
 }
 
 // A folder with content leaves the workspace.
-static int throw_away(int dir, const char *name, int trash)
+static int throw_away(int dir, const char *name, const struct files_remove_options *o)
 {
-    char fresh[48];
-    if (trash < 0) {
+    char fresh[FILES_RANDOM_NAME];
+    if (o->trash < 0) {
         return FILES_NOT_EMPTY;
     }
     int e = files_random_name(fresh, "");
-    if (!e && renameat2(dir, name, trash, fresh, RENAME_NOREPLACE)) {
+    if (!e && renameat2(dir, name, o->trash, fresh, RENAME_NOREPLACE)) {
         e = files_refuse(-errno);
+    }
+    if (!e && o->trashed) {
+        memcpy(o->trashed, fresh, sizeof fresh);
     }
     return e;
 }
@@ -275,6 +278,9 @@ int files_remove(const struct files *f, const char *path, const struct files_rem
     if (e) {
         return e;
     }
+    if (o->trashed) {
+        o->trashed[0] = '\0';
+    }
     bool folder = S_ISDIR(st.st_mode);
     if (!unlinkat(dir, name, folder ? AT_REMOVEDIR : 0)) {
         return 0;
@@ -282,6 +288,5 @@ int files_remove(const struct files *f, const char *path, const struct files_rem
     if (!folder) { // a folder by now: somebody swapped it
         return errno == EISDIR ? FILES_CHANGED : files_refuse(-errno);
     }
-    return errno == ENOTEMPTY || errno == EEXIST ? throw_away(dir, name, o->trash)
-                                                 : files_refuse(-errno);
+    return errno == ENOTEMPTY || errno == EEXIST ? throw_away(dir, name, o) : files_refuse(-errno);
 }

@@ -87,11 +87,17 @@ struct files_move_options {
 int files_move(const struct files *f, const char *from, const char *to,
                const struct files_move_options *o);
 
+// A name that nobody can guess: ".isle-", 32 random digits, end (at most 9 characters). 0 or
+// -errno.
+enum { FILES_RANDOM_NAME = 48 };
+int files_random_name(char ret[FILES_RANDOM_NAME], const char *end);
+
 struct files_remove_options {
     // May be -1: then only empty folders go. Else a folder of the caller's outside of the workspace
     // and on the same mount (else FILES_OUTSIDE): a folder with content is moved there under a
     // random name, which is atomic, and is to be removed there by and by (tree.h).
     int trash;
+    char *trashed;                     // FILES_RANDOM_NAME bytes: that name, or ""; may be NULL
     const struct files_file *expected; // may be NULL: only if it is still this file, unwritten
 };
 // A file, a link (never what it points to), a FIFO, a folder. Anybody's.
@@ -109,9 +115,11 @@ struct files_write_options {
     uint32_t mode;        // permission bits; 0: those of the old file, or 0644
     uint64_t max_bytes;   // of content: what the limits leave
     bool make_folders;
+    int parts; // a folder of the caller's on the same mount, for what is not whole yet; stays open
+               // until the end. 0: beside the file's place
 };
 
-// A file that is written beside its place under a random name and put there whole, or not at all.
+// A file that is written under a random name and put in its place whole, or not at all.
 // It points into itself: not to be moved in memory.
 struct files_write {
     uint64_t bytes;          // of content so far
@@ -119,9 +127,9 @@ struct files_write {
     bool replaced;           // there was a file of that name when it began
     // inner
     struct files files;
-    int parent, fd;
+    int parent, fd, parts; // parts: or parent
     struct stat self;
-    char temp[48], name[NAME_MAX + 1], if_match[SHA256_HEX];
+    char temp[FILES_RANDOM_NAME], name[NAME_MAX + 1], if_match[SHA256_HEX];
     enum files_condition condition;
     uint64_t max_bytes;
     struct sha256 sha;

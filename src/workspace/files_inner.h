@@ -14,7 +14,5 @@ bool files_same(const struct stat *a, const struct stat *b);
 // -errno.
 int files_look(const struct files *f, const char *path, bool make, int *ret, struct stat *ret_st,
                const char **ret_name);
-// ".isle-", 32 random digits, end. 0 or -errno.
-int files_random_name(char ret[48], const char *end);
 
 #endif

@@ -32,14 +32,15 @@ static int allowed(const struct files_write *w, const struct stat *there)
     return !e && w->condition == FILES_NEW ? FILES_EXISTS : e;
 }
 
-static int make_temp(struct files_write *w, uint32_t mode)
+static int make_temp(struct files_write *w, int parts, uint32_t mode)
 {
+    w->parts = parts > 0 ? parts : w->parent;
     int e = files_random_name(w->temp, ".part");
     if (e) {
         return e;
     }
     // the service's own and closed to the session's programs until it is whole
-    w->fd = path_open(w->parent, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    w->fd = path_open(w->parts, w->temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (w->fd < 0) {
         w->temp[0] = '\0';
         return files_refuse(w->fd);
@@ -71,7 +72,7 @@ int files_write_begin(struct files_write *w, const struct files *f, const char *
     if (!e) {
         w->replaced = there.st_mode;
         uint32_t kept = w->replaced ? there.st_mode & 0777 : 0644;
-        e = make_temp(w, o->mode ? o->mode & 0777 : kept);
+        e = make_temp(w, o->parts, o->mode ? o->mode & 0777 : kept);
     }
     if (e) {
         files_write_drop(w);
@@ -145,7 +146,7 @@ int files_write_commit(struct files_write *w)
     if (e) {
         return e;
     }
-    if (renameat2(w->parent, w->temp, w->parent, w->name,
+    if (renameat2(w->parts, w->temp, w->parent, w->name,
                   w->condition == FILES_NEW ? RENAME_NOREPLACE : 0)) {
         return files_refuse(-errno);
     }
@@ -166,7 +167,7 @@ int files_write_commit(struct files_write *w)
 void files_write_drop(struct files_write *w)
 {
     if (w->temp[0]) {
-        unlinkat(w->parent, w->temp, 0);
+        unlinkat(w->parts, w->temp, 0);
         w->temp[0] = '\0';
     }
     if (w->parent || w->fd) { // not zeroed

@@ -1,5 +1,6 @@
 #include "workspace/uids.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -16,6 +17,20 @@ uint32_t uids_take(struct uids *u)
             return PLAN_UID_WORKSPACE_0 + i;
         }
     }
+    return 0;
+}
+
+int uids_claim(struct uids *u, uint32_t uid)
+{
+    const uint32_t count = u->count ? u->count : UIDS_COUNT;
+    if (uid < PLAN_UID_WORKSPACE_0 || uid - PLAN_UID_WORKSPACE_0 >= count) {
+        return -ERANGE;
+    }
+    uint32_t i = uid - PLAN_UID_WORKSPACE_0;
+    if (is_taken(u, i)) {
+        return -EBUSY;
+    }
+    u->taken[i / 8] |= (uint8_t)(1u << (i % 8));
     return 0;
 }
 

@@ -18,6 +18,9 @@ struct uids { // zeroed: all free
 
 // A free uid, or 0 when none is left.
 uint32_t uids_take(struct uids *u);
+// Takes this one, of a workspace that was there before. 0; -EBUSY: it is taken; -ERANGE: there is
+// no such uid.
+int uids_claim(struct uids *u, uint32_t uid);
 void uids_give(struct uids *u, uint32_t uid);
 uint32_t uids_left(const struct uids *u); // that are free
 

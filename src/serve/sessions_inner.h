@@ -1,0 +1,74 @@
+// sessions_inner.h: what the parts of sessions.h share: sessions.c answers callers, sessions_end.c
+// is what happens by itself (start, ends, removal), sessions_room.c who works in one and what it
+// takes.
+#ifndef ISLE_SERVE_SESSIONS_INNER_H
+#define ISLE_SERVE_SESSIONS_INNER_H
+
+#include "serve/cleaner.h"
+#include "serve/sessions.h"
+
+enum { SESSIONS_BUCKETS = 4096 };
+
+// Who waits for the end of a session to be durable.
+struct session_deleter {
+    sessions_answer answer;
+    void *ctx;
+    struct session_deleter *next;
+};
+
+// One that lives, or whose files are being removed.
+struct session {
+    struct sessions *of;
+    char id[37];
+    char *team, *conversation, *agent, *user; // NULL: none
+    int64_t created_ms, expires_ms, accessed_ms, disk_bytes;
+    uint32_t uid;
+    bool removing; // has ended
+    unsigned leases;
+    uint64_t charged_bytes; // by all leases
+    int64_t retry_ms;       // when its going is to be recorded again; 0: not
+    struct session_deleter *deleters;
+    struct work measure;
+    bool measure_again;
+    int64_t measured_bytes; // the thread's while `measure` is queued
+    struct session *next;   // in its bucket
+};
+
+struct sessions {
+    struct sessions_config config;
+    int kept, trash;
+    struct cleaner *cleaner;
+    struct session *buckets[SESSIONS_BUCKETS];
+    uint64_t n_active, n_removing;
+    struct loop_timer due;
+    char page[STORE_ID_MAX + 1]; // of the list that is read at the start: its last id
+    int64_t page_rows;
+    int load_error;
+};
+
+static inline struct store_text session_text(const char *text)
+{
+    return (struct store_text){text, text ? __builtin_strlen(text) : 0};
+}
+
+// sessions.c
+struct session *session_new(struct sessions *s, const struct store_session *record); // NULL: ENOMEM
+void session_free(struct session *e);
+void session_record(const struct session *e, struct store_session *ret);
+struct session *session_find(const struct sessions *s, const char *id, size_t len);
+void session_insert(struct session *e);
+void session_take_out(struct session *e); // one that has ended
+// Its folder, new. 0 or -errno, then nothing is left.
+int session_make_folder(const struct session *e);
+
+// sessions_end.c
+int sessions_load(struct sessions *s);
+void session_end(struct session *e);  // by its time, or deleted
+void session_left(struct session *e); // nobody works in it: if it has ended, its files go
+void sessions_look_later(struct sessions *s, int64_t at_ms); // at ends, not later than then
+void sessions_look(struct loop_timer *t);
+
+// sessions_room.c
+void session_measure(struct session *e);
+
+#endif

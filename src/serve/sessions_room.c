@@ -1,0 +1,198 @@
+#include "serve/sessions_inner.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "plan/plan.h"
+#include "workspace/path.h"
+#include "workspace/walk.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MEASURE_PIECE = 10000, MEASURE_PIECES = 200 }; // entries: 2 million, then it is a guess
+
+// ---- what one takes
+
+static int64_t measure_folder(int outer, const char *name)
+{
+    struct walk walk = {0};
+    AUTO_CLOSE int fd = path_open(outer, name, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0 || walk_begin(&walk, fd)) {
+        return 0;
+    }
+    for (int i = 0; i < MEASURE_PIECES && walk_step(&walk, MEASURE_PIECE) == 0; i++) {
+    }
+    walk_end(&walk);
+    return (int64_t)walk.bytes;
+}
+
+static void measure_run(struct work *w)
+{
+    struct session *e = w->ctx;
+    AUTO_CLOSE int outer = path_open(e->of->kept, e->id, O_PATH | O_DIRECTORY, 0);
+    e->measured_bytes = outer < 0 ? 0 : measure_folder(outer, "w") + measure_folder(outer, "t");
+}
+
+static void note(const struct session *e)
+{
+    struct store_write w = {.kind = STORE_SESSION_TOUCH, .lazy = true};
+    session_record(e, &w.session);
+    store_write(e->of->config.store, &w, NULL, NULL); // the next one says it again
+}
+
+static void measure_done(struct work *w)
+{
+    struct session *e = w->ctx;
+    e->disk_bytes = e->measured_bytes;
+    e->leases--;
+    if (e->removing) {
+        session_left(e);
+        return;
+    }
+    note(e);
+    if (e->measure_again) {
+        session_measure(e);
+    }
+}
+
+void session_measure(struct session *e)
+{
+    if (e->measure.queued) {
+        e->measure_again = true;
+        return;
+    }
+    e->measure_again = false;
+    e->measure =
+        (struct work){.run = measure_run, .done = measure_done, .ctx = e, .background = true};
+    if (work_queue(e->of->config.pool, &e->measure) == 0) {
+        e->leases++;
+    }
+}
+
+// ---- who works in one
+
+// The answer for one that is not in memory, where the store gives it at once.
+struct asked {
+    int error;
+    bool answered, left;
+};
+
+static void asked_answer(void *ctx, const struct sessions_outcome *o)
+{
+    struct asked *a = ctx;
+    if (a->left) {
+        free(a);
+        return;
+    }
+    a->error = o->error;
+    a->answered = true;
+}
+
+static int why_not(struct sessions *s, const char *team, const char *id)
+{
+    struct asked *a = calloc(1, sizeof *a);
+    if (!a) {
+        return -ENOMEM;
+    }
+    sessions_get(s, team, id, asked_answer, a);
+    if (!a->answered) {
+        a->left = true;
+        return SESSIONS_MISSING;
+    }
+    int error = a->error;
+    free(a);
+    return error;
+}
+
+static int open_folders(struct session_lease *l, const struct session *e)
+{
+    AUTO_CLOSE int outer = path_open(e->of->kept, e->id, O_PATH | O_DIRECTORY, 0);
+    if (outer < 0) {
+        return outer;
+    }
+    AUTO_CLOSE int workspace = path_open(outer, "w", O_RDONLY | O_DIRECTORY, 0);
+    AUTO_CLOSE int tmp = path_open(outer, "t", O_RDONLY | O_DIRECTORY, 0);
+    if (workspace < 0 || tmp < 0) {
+        return workspace < 0 ? workspace : tmp;
+    }
+    l->files.root = fd_take(&workspace);
+    l->tmp = fd_take(&tmp);
+    return 0;
+}
+
+int sessions_lease(struct sessions *s, const char *team, const char *id, struct session_lease *ret)
+{
+    int why = why_not(s, team, id);
+    if (why) {
+        return why;
+    }
+    struct session *e = session_find(s, id, strlen(id));
+    if (!e->uid) {
+        return SESSIONS_NO_UID;
+    }
+    struct session_lease l = {.session = e, .uid = e->uid};
+    l.files.uid = s->config.single_uid ? (uid_t)PLAN_UID_LAUNCHER : e->uid;
+    memcpy(l.id, e->id, sizeof l.id);
+    snprintf(l.workspace, sizeof l.workspace, "kept/%s", e->id);
+    int error = open_folders(&l, e);
+    if (error) {
+        return error;
+    }
+    e->leases++;
+    e->accessed_ms = clock_wall_ms();
+    *ret = l;
+    return 0;
+}
+
+void sessions_release(struct sessions *s, struct session_lease *l, bool changed)
+{
+    (void)s;
+    struct session *e = l->session;
+    if (!e) {
+        return;
+    }
+    fd_close(l->files.root);
+    fd_close(l->tmp);
+    e->charged_bytes -= l->charged_bytes;
+    e->disk_bytes += (int64_t)l->charged_bytes; // until it is measured
+    e->accessed_ms = clock_wall_ms();
+    *l = (struct session_lease){.tmp = -1, .files = {.root = -1}};
+    e->leases--;
+    if (e->removing) {
+        session_left(e);
+    } else if (changed) {
+        session_measure(e);
+    } else {
+        note(e);
+    }
+}
+
+bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes)
+{
+    struct session *e = l->session;
+    uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
+    if (used > s->config.disk_bytes || bytes > s->config.disk_bytes - used) {
+        return false;
+    }
+    l->charged_bytes += bytes;
+    e->charged_bytes += bytes;
+    return true;
+}
+
+int sessions_trash(const struct sessions *s) { return s->trash; }
+
+void sessions_trashed(struct sessions *s, const char *name)
+{
+    cleaner_remove(s->cleaner, name, NULL, NULL); // else the next start does
+}
+
+void sessions_stats(const struct sessions *s, struct sessions_stats *ret)
+{
+    *ret = (struct sessions_stats){.active = s->n_active, .removing = s->n_removing};
+    for (size_t i = 0; i < SESSIONS_BUCKETS; i++) {
+        for (const struct session *e = s->buckets[i]; e; e = e->next) {
+            ret->disk_bytes += (uint64_t)e->disk_bytes;
+        }
+    }
+}
