@@ -122,8 +122,8 @@ static void on_output(void *ctx, bool is_stderr, const char *data, size_t len)
 
 static int on_artifact(void *ctx, const struct result_artifact *a, uint32_t mode)
 {
-    (void)mode;
-    return artifacts_begin(&((struct task *)ctx)->writer, a->size_bytes);
+    (void)a, (void)mode;
+    return artifacts_begin(&((struct task *)ctx)->writer);
 }
 
 static int on_artifact_data(void *ctx, const char *data, size_t len)

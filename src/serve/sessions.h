@@ -99,9 +99,10 @@ struct session_lease {
 };
 // `team` NULL: any. 0, a refusal, or -errno. At once: sessions that live are in memory.
 int sessions_lease(struct sessions *s, const char *team, const char *id, struct session_lease *ret);
-// Notes the access. changed: what it takes is measured anew, in the background. Harmless on a
-// zeroed or released one.
-void sessions_release(struct sessions *s, struct session_lease *l, bool changed);
+// Notes the access, and what the session takes now: bytes of its folder as disk.h counts them, or
+// one of these. Harmless on a zeroed or released one.
+enum { SESSIONS_UNCHANGED = -1, SESSIONS_MEASURE = -2 }; // MEASURE: in the background
+void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes);
 // Before so many more bytes are written through l: false when the session would be larger than
 // disk_bytes. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);

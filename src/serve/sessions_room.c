@@ -14,24 +14,17 @@ enum { MEASURE_PIECE = 10000, MEASURE_PIECES = 200 }; // entries: 2 million, the
 
 // ---- what one takes
 
-static int64_t measure_folder(int outer, const char *name)
-{
-    struct walk walk = {0};
-    AUTO_CLOSE int fd = path_open(outer, name, O_RDONLY | O_DIRECTORY, 0);
-    if (fd < 0 || walk_begin(&walk, fd)) {
-        return 0;
-    }
-    for (int i = 0; i < MEASURE_PIECES && walk_step(&walk, MEASURE_PIECE) == 0; i++) {
-    }
-    walk_end(&walk);
-    return (int64_t)walk.bytes;
-}
-
 static void measure_run(struct work *w)
 {
     struct session *e = w->ctx;
-    AUTO_CLOSE int outer = path_open(e->of->kept, e->id, O_PATH | O_DIRECTORY, 0);
-    e->measured_bytes = outer < 0 ? 0 : measure_folder(outer, "w") + measure_folder(outer, "t");
+    struct walk walk = {0};
+    AUTO_CLOSE int fd = path_open(e->of->kept, e->id, O_RDONLY | O_DIRECTORY, 0);
+    if (fd >= 0 && !walk_begin(&walk, fd)) {
+        for (int i = 0; i < MEASURE_PIECES && walk_step(&walk, MEASURE_PIECE) == 0; i++) {
+        }
+        walk_end(&walk);
+    }
+    e->measured_bytes = (int64_t)walk.bytes;
 }
 
 static void note(const struct session *e)
@@ -145,7 +138,7 @@ int sessions_lease(struct sessions *s, const char *team, const char *id, struct 
     return 0;
 }
 
-void sessions_release(struct sessions *s, struct session_lease *l, bool changed)
+void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes)
 {
     (void)s;
     struct session *e = l->session;
@@ -155,13 +148,17 @@ void sessions_release(struct sessions *s, struct session_lease *l, bool changed)
     fd_close(l->files.root);
     fd_close(l->tmp);
     e->charged_bytes -= l->charged_bytes;
-    e->disk_bytes += (int64_t)l->charged_bytes; // until it is measured
+    if (disk_bytes >= 0) {
+        e->disk_bytes = disk_bytes;
+    } else if (disk_bytes == SESSIONS_MEASURE) {
+        e->disk_bytes += (int64_t)l->charged_bytes; // until it is measured
+    }
     e->accessed_ms = clock_wall_ms();
     *l = (struct session_lease){.tmp = -1, .files = {.root = -1}};
     e->leases--;
     if (e->removing) {
         session_left(e);
-    } else if (changed) {
+    } else if (disk_bytes == SESSIONS_MEASURE) {
         session_measure(e);
     } else {
         note(e);

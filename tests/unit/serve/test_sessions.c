@@ -214,8 +214,8 @@ static void test_deleted(void **state)
     assert_int_equal(extend(s, id, 1), SESSIONS_EXPIRED);
     struct session_lease more;
     assert_int_equal(sessions_lease(s->sessions, "a", id, &more), SESSIONS_EXPIRED);
-    sessions_release(s->sessions, &lease, true);
-    sessions_release(s->sessions, &lease, true); // harmless
+    sessions_release(s->sessions, &lease, SESSIONS_MEASURE);
+    sessions_release(s->sessions, &lease, SESSIONS_MEASURE); // harmless
     assert_false(place_has(&s->place, path(id, "")));
     place_run(&s->place, nothing_left, s);
     assert_int_equal(get(s, "a", id), SESSIONS_EXPIRED);
@@ -329,11 +329,13 @@ static void test_room(void **state)
     assert_true(sessions_charge(s->sessions, &a, 60000));
     assert_false(sessions_charge(s->sessions, &b, 40001));
     assert_true(sessions_charge(s->sessions, &b, 40000));
-    sessions_release(s->sessions, &b, false);
+    sessions_release(s->sessions, &b, SESSIONS_UNCHANGED);
+    assert_false(sessions_charge(s->sessions, &a, 40001));
+    assert_true(sessions_charge(s->sessions, &a, 40000));
     assert_false(sessions_charge(s->sessions, &a, 1));
     place_write(&s->place, path(s->id, "/w/f"), "x");
     place_write(&s->place, path(s->id, "/t/f"), "x");
-    sessions_release(s->sessions, &a, true);
+    sessions_release(s->sessions, &a, SESSIONS_MEASURE);
     place_run(&s->place, measured, s);
 }
 
