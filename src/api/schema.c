@@ -1,6 +1,7 @@
 #include "api/schema.h"
 
 #include "base/fd.h"
+#include "codec/base64.h"
 #include "codec/json.h"
 #include "model/job.h"
 #include "model/refuse.h"
@@ -334,11 +335,8 @@ static bool is_line(const char *text, size_t len)
 
 static bool is_base64(const char *text, size_t len)
 {
-    size_t body = len;
-    while (body > 0 && len - body < 2 && text[body - 1] == '=') {
-        body--;
-    }
-    return len % 4 == 0 && all_of(text, body, LETTERS DIGITS "+/");
+    size_t bytes;
+    return base64_measure(text, len, &bytes);
 }
 
 static bool is_sha256(const char *text, size_t len)

@@ -86,12 +86,12 @@ static const struct schema_field artifact_limits[] = {
     {.name = "max_size_mb",
      .type = SCHEMA_NUMBER,
      .min = 0,
-     .max = 1024,
+     .max = JOB_MAX_ARTIFACT_MB,
      .help = "of one file; above 0; the operator's bound if that is less"},
     {.name = "max_total_size_mb",
      .type = SCHEMA_NUMBER,
      .min = 0,
-     .max = 4096,
+     .max = JOB_MAX_ARTIFACTS_MB,
      .help = "of all files; above 0; the operator's bound if that is less"},
 };
 SCHEMA_REQUEST(artifact_limits, "ArtifactLimits", "How large artifacts may be, in MB.");

@@ -14,6 +14,11 @@ static void refuse(struct collection *c, const char *path, const char *why)
     result_fail(c->result, REASON_ARTIFACT, STAGE_COLLECTION, "artifact %.200s: %s", path, why);
 }
 
+static uint64_t least(uint64_t operators, uint64_t jobs)
+{
+    return jobs && jobs < operators ? jobs : operators;
+}
+
 // Within the caps? Apparent size: a sparse file is as large as what reading it gives.
 static bool size_fits(struct collection *c, const char *path, uint64_t size)
 {
@@ -22,8 +27,13 @@ static bool size_fits(struct collection *c, const char *path, uint64_t size)
         const char *what;
     } caps[] = {
         {size, c->config->artifact_max_bytes, "one artifact (SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB)"},
+        {size, least(c->config->artifact_max_bytes, c->job->artifact_max_bytes),
+         "one artifact (artifact_limits.max_size_mb)"},
         {c->announced_bytes + size, c->config->artifacts_max_bytes,
          "all artifacts (SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB)"},
+        {c->announced_bytes + size,
+         least(c->config->artifacts_max_bytes, c->job->artifacts_max_bytes),
+         "all artifacts (artifact_limits.max_total_size_mb)"},
     };
     for (size_t i = 0; i < ARRAY_LEN(caps); i++) {
         if (caps[i].bytes > caps[i].max) {
@@ -44,6 +54,7 @@ static void forget_newest(struct result *r)
     struct result_artifact *a = &r->artifacts[--r->n_artifacts];
     free(a->path);
     free(a->filename);
+    free(a->description);
 }
 
 static bool announce(struct collection *c, const struct job_artifact *wanted,
@@ -54,10 +65,13 @@ static bool announce(struct collection *c, const struct job_artifact *wanted,
     const char *slash = strrchr(wanted->path, '/');
     *a = (struct result_artifact){.path = strdup(wanted->path),
                                   .filename = strdup(slash ? slash + 1 : wanted->path),
+                                  .description =
+                                      wanted->description ? strdup(wanted->description) : NULL,
                                   .size_bytes = opened->size_bytes,
                                   .optional = wanted->optional};
     r->n_artifacts++; // result_done() frees its strings
-    int e = a->path && a->filename ? 0 : -ENOMEM;
+    bool whole = a->path && a->filename && (a->description || !wanted->description);
+    int e = whole ? 0 : -ENOMEM;
     if (!e && c->sink->artifact) {
         e = c->sink->artifact(c->sink->ctx, a, opened->mode);
     }

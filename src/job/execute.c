@@ -191,8 +191,13 @@ static int start(struct pipeline *p)
     if (args < 0) {
         return args;
     }
-    p->had_input = p->job.stdin_fd >= 0;
-    if (p->had_input) {
+    if (p->job.stdin_data) {
+        p->job.stdin_fd = fd_sealed("stdin", p->job.stdin_data, p->job.stdin_len);
+        e = p->job.stdin_fd < 0 ? p->job.stdin_fd : 0;
+    }
+    bool input = p->job.stdin_fd >= 0;
+    p->had_input = input && !p->job.stdin_data; // bytes of the job's own can be given again
+    if (input) {
         e = pump_pipe(&p->input, p->loop, fd_take(&p->job.stdin_fd), &in);
     }
     e = e ? e : open_fd3(p, kind, &fd3);

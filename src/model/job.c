@@ -254,8 +254,7 @@ const char *const job_network_names[JOB_N_NETWORKS] = {
 
 static int parse_network(struct parse *p, yyjson_val *v)
 {
-    const char *name = yyjson_get_str(v);
-    if (!name) {
+    if (!yyjson_is_str(v)) {
         return job_wrong_type(p, "network", v, "a string");
     }
     for (int i = JOB_NETWORK_NONE; i < JOB_N_NETWORKS; i++) {
@@ -264,7 +263,11 @@ static int parse_network(struct parse *p, yyjson_val *v)
             return 0;
         }
     }
-    return job_refuse(p->error, "network", "%.40s is neither none nor host", name);
+    if (yyjson_equals_str(v, "proxy")) {
+        return job_refuse(p->error, "network", "proxy is not available in this version");
+    }
+    char shown[SHOWN_BYTES];
+    return job_refuse(p->error, "network", "%s is neither none nor host", job_show(v, shown));
 }
 
 static int parse_cwd(struct parse *p, yyjson_val *v)
@@ -286,6 +289,48 @@ static int parse_cwd(struct parse *p, yyjson_val *v)
     return 0;
 }
 
+// A UUID in lower case, as every id of a session.
+static int parse_session(struct parse *p, yyjson_val *v)
+{
+    static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    const char *id = yyjson_is_str(v) ? yyjson_get_str(v) : "";
+    bool sound = yyjson_get_len(v) == sizeof form - 1 && strlen(id) == sizeof form - 1;
+    for (size_t i = 0; sound && i < sizeof form - 1; i++) {
+        sound = form[i] == '-' ? id[i] == '-' : strchr("0123456789abcdef", id[i]) != NULL;
+    }
+    if (!sound) {
+        char shown[SHOWN_BYTES];
+        return job_refuse(p->error, "session_id", "%s is not an id", job_show(v, shown));
+    }
+    memcpy(p->job->session, id, sizeof p->job->session);
+    return 0;
+}
+
+// Where other callers put the snippet's parameters; whatever else is in it is theirs.
+static int parse_metadata(struct parse *p, yyjson_val *v)
+{
+    yyjson_val *params = yyjson_obj_get(v, "params");
+    if (!yyjson_is_obj(v)) {
+        return job_wrong_type(p, "metadata", v, "an object");
+    }
+    if (!params || yyjson_is_null(params) || !absent(p, "params")) {
+        return 0;
+    }
+    return parse_params(p, params);
+}
+
+static int parse_shell(struct parse *p, yyjson_val *v)
+{
+    return yyjson_is_bool(v) ? 0 : job_wrong_type(p, "shell", v, "true or false");
+}
+
+// A text that is not used, whatever it says.
+static int parse_unused(struct parse *p, yyjson_val *v)
+{
+    return yyjson_is_str(v) ? 0
+                            : job_wrong_type(p, "source, runtime_profile, tenant_id", v, "texts");
+}
+
 static const struct field {
     const char *name;
     int (*parse)(struct parse *p, yyjson_val *v);
@@ -298,11 +343,24 @@ static const struct field {
     {"env", parse_env},
     {"cwd", parse_cwd},
     {"network", parse_network},
+    {"timeout", job_parse_timeout},
     {"limits", job_parse_limits},
     {"input_files", job_parse_files},
     {"stdin_fd", job_parse_stdin},
+    {"stdin_base64", job_parse_stdin_base64},
     {"artifacts", job_parse_artifacts},
+    {"artifact_limits", job_parse_artifact_limits},
     {"package_sets", job_parse_sets},
+    {"session_id", parse_session},
+    {"metadata", parse_metadata},
+    {"shell", parse_shell},
+    {"source", parse_unused},
+    {"runtime_profile", parse_unused},
+    {"tenant_id", parse_unused},
+    {"python_package_index_url", job_parse_python_index},
+    {"node_package_registry_url", job_parse_js_registry},
+    {"python_packages", job_parse_python_packages},
+    {"js_packages", job_parse_js_packages},
 };
 
 static int parse_fields(struct parse *p)
@@ -320,10 +378,44 @@ static int parse_fields(struct parse *p)
     return e;
 }
 
+static void free_list(char **list)
+{
+    for (size_t i = 0; list && list[i]; i++) {
+        free(list[i]);
+    }
+    free(list);
+}
+
+// Some callers name the interpreter beside the code: it says nothing that `language` does not.
+static bool only_names_interpreter(const struct job *j)
+{
+    static const struct {
+        enum language language;
+        const char *name;
+    } names[] = {
+        {LANGUAGE_PYTHON, "python"},         {LANGUAGE_PYTHON, "python3"},
+        {LANGUAGE_JAVASCRIPT, "node"},       {LANGUAGE_JAVASCRIPT, "nodejs"},
+        {LANGUAGE_JAVASCRIPT, "javascript"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        if (j->language == names[i].language && strcmp(j->argv[0], names[i].name) == 0) {
+            return !j->argv[1];
+        }
+    }
+    return false;
+}
+
 // What only makes sense together.
 static int check_kind(struct parse *p)
 {
     struct job *j = p->job;
+    if (j->code && j->argv && only_names_interpreter(j)) {
+        free_list(j->argv);
+        j->argv = NULL;
+    }
+    if (yyjson_is_true(yyjson_obj_get(p->root, "shell")) && !j->argv) {
+        return job_refuse(p->error, "shell", "needs a command");
+    }
     if (j->code && j->argv) {
         return job_refuse(p->error, "command", "may not be given together with code");
     }
@@ -379,9 +471,8 @@ static int parse_root(struct parse *p)
         return job_wrong_type(p, "job", p->root, "an object");
     }
     int e = parse_fields(p);
-    if (!e) {
-        e = check_kind(p);
-    }
+    e = e ? e : check_kind(p);
+    e = e ? e : job_check_packages(p);
     return e ? e : fill_defaults(p->job);
 }
 
@@ -427,14 +518,6 @@ void job_bind(struct job *j, int *fds, int n_fds)
     }
 }
 
-static void free_list(char **list)
-{
-    for (size_t i = 0; list && list[i]; i++) {
-        free(list[i]);
-    }
-    free(list);
-}
-
 void job_done(struct job *j)
 {
     free(j->code);
@@ -444,12 +527,15 @@ void job_done(struct job *j)
     free_list(j->argv);
     free_list(j->env);
     fd_close(j->stdin_fd);
+    free(j->stdin_data);
     for (size_t i = 0; i < j->n_files; i++) {
         free(j->files[i].target);
+        free(j->files[i].content);
         fd_close(j->files[i].fd);
     }
     for (size_t i = 0; i < j->n_artifacts; i++) {
         free(j->artifacts[i].path);
+        free(j->artifacts[i].description);
     }
     for (size_t i = 0; i < j->n_package_sets; i++) {
         free(j->package_sets[i]);

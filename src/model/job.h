@@ -42,6 +42,8 @@ enum {
     JOB_MAX_ENV_NAMES = 900, // with what isle sets itself, below ARGS_MAX_ENV (plan/args.h)
     JOB_MAX_FILES = 1000,
     JOB_MAX_ARTIFACTS = 100,
+    JOB_MAX_ARTIFACT_MB = 1024,  // that a job may ask for; the operator's bound is another
+    JOB_MAX_ARTIFACTS_MB = 4096, // of all together
     JOB_MAX_PACKAGES = 50,
     JOB_MAX_EXECUTE_SECONDS = 60, // of a snippet whose caller waits for it directly
     JOB_MAX_SETS = 8,             // PLAN_SETS_PER_JOB
@@ -50,16 +52,20 @@ enum {
     JOB_MAX_JSON_BYTES = 24 << 20,
 };
 
+// Its content is a descriptor that came along or, in a job that came whole as text, bytes.
 struct job_file {
-    char *target;  // below /workspace, normalised, relative: "input/a.csv"
-    int fd;        // its content, O_RDONLY; -1 until bound
-    int fd_index;  // into the descriptors that come along
+    char *target; // below /workspace, normalised, relative: "input/a.csv"
+    int fd;       // O_RDONLY; -1 until bound, or when there is `content`
+    int fd_index; // into the descriptors that come along; -1: none
+    char *content;
+    size_t content_len;
     uint32_t mode; // 0644 or 0755
 };
 
 struct job_artifact {
     char *path; // below /workspace, normalised, relative
     bool optional;
+    char *description; // or NULL
 };
 
 struct job {
@@ -76,14 +82,18 @@ struct job {
     char **env;  // "K=V", NULL-terminated: the job's own, checked
     char *cwd;   // absolute, below /workspace
     enum job_network network;
-    int stdin_fd;    // -1: empty
-    int stdin_index; // into the descriptors that come along; -1: none
+    int stdin_fd;     // -1: empty
+    int stdin_index;  // into the descriptors that come along; -1: none
+    char *stdin_data; // instead of a descriptor; NULL: none
+    size_t stdin_len;
     struct job_file *files;
     size_t n_files;
     struct job_artifact *artifacts;
     size_t n_artifacts;
     char **package_sets; // names, in the job's order: the first is looked at first
     size_t n_package_sets;
+    uint64_t artifact_max_bytes, artifacts_max_bytes; // of one, of all; 0: the operator's bounds
+    char session[37];                                 // "": a workspace of its own
     struct limits limits;
 };
 
@@ -92,12 +102,18 @@ struct job_error {
     char text[320]; // "limits.timeout_seconds: 601 is above the maximum of 600 s"
 };
 
-// Parses and checks. JSON fields (a subset of SandboxJob): language, code, code_name, params,
-// command (argv), env (object of strings), cwd, limits (object), input_files [{target_path, mode?,
-// fd (index into the descriptors that came along)}], stdin_fd (index), artifacts [path | {path,
-// optional}], package_sets [name], network ("none" or "host"). null means "not given". Unknown
-// fields are refused by name. 0 or -EINVAL (-ENOMEM) with *ret_error; *ret is job_done()-able
-// either way. Descriptor indices are bounded by n_fds, each used once, and bound by job_bind().
+// Parses and checks. JSON fields: language, code, code_name, params, command (argv), env (object of
+// strings), cwd, limits (object), timeout (whole seconds, where limits says none), input_files
+// [{target_path, mode?, fd (index into the descriptors that came along) or content_base64,
+// expected_size?, expected_checksum?}], stdin_fd (index) or stdin_base64, artifacts [path | {path,
+// optional, description}], artifact_limits {max_size_mb, max_total_size_mb}, package_sets [name],
+// network ("none" or "host"), session_id, metadata (its `params`, where there are none).
+// Of other callers' jobs: `shell` (needs a command), a command that only names the interpreter of
+// `code`; source, runtime_profile and tenant_id are not used; python_packages, js_packages and
+// where they come from are checked, and refused as long as nothing installs them. null means "not
+// given". Unknown fields are refused by name. 0 or -EINVAL (-ENOMEM) with *ret_error; *ret is
+// job_done()-able either way. Descriptor indices are bounded by n_fds, each used once, and bound by
+// job_bind().
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no

@@ -72,9 +72,26 @@ static int check_target(struct parse *p, const char *field, size_t n)
     return 0;
 }
 
+// Where its content comes from.
+static int parse_source(struct parse *p, const char *where, yyjson_val *v, struct job_file *f)
+{
+    char field[48];
+    yyjson_val *fd = yyjson_obj_get(v, "fd");
+    bool content = yyjson_obj_get(v, "content_base64") != NULL;
+    if (fd && content) {
+        return job_refuse(p->error, where, "has both fd and content_base64");
+    }
+    if (content || (!fd && p->n_fds == 0)) {
+        return job_parse_content(p, where, v, f);
+    }
+    snprintf(field, sizeof field, "%s.fd", where);
+    return fd ? take_fd(p, field, fd, &f->fd_index) : job_refuse(p->error, field, "is missing");
+}
+
 static int parse_file(struct parse *p, size_t n, yyjson_val *v)
 {
-    static const char *const names[] = {"target_path", "mode", "fd"};
+    static const char *const names[] = {"target_path",    "mode",          "fd",
+                                        "content_base64", "expected_size", "expected_checksum"};
     char where[32], field[48];
     snprintf(where, sizeof where, "input_files[%zu]", n);
     if (!yyjson_is_obj(v)) {
@@ -98,12 +115,7 @@ static int parse_file(struct parse *p, size_t n, yyjson_val *v)
         snprintf(field, sizeof field, "%s.mode", where);
         e = parse_mode(p, field, mode, &f->mode);
     }
-    if (!e) {
-        snprintf(field, sizeof field, "%s.fd", where);
-        yyjson_val *fd = yyjson_obj_get(v, "fd");
-        e = fd ? take_fd(p, field, fd, &f->fd_index) : job_refuse(p->error, field, "is missing");
-    }
-    return e;
+    return e ? e : parse_source(p, where, v, f);
 }
 
 int job_parse_files(struct parse *p, yyjson_val *v)
@@ -145,9 +157,28 @@ static int parse_artifact_path(struct parse *p, const char *field, yyjson_val *p
     return e;
 }
 
+static int parse_description(struct parse *p, const char *where, yyjson_val *v,
+                             struct job_artifact *a)
+{
+    enum { MAX_BYTES = 1024 };
+    char field[48];
+    if (!v || yyjson_is_null(v)) {
+        return 0;
+    }
+    snprintf(field, sizeof field, "%s.description", where);
+    if (!yyjson_is_str(v)) {
+        return job_wrong_type(p, field, v, "a string");
+    }
+    if (yyjson_get_len(v) > MAX_BYTES || memchr(yyjson_get_str(v), '\0', yyjson_get_len(v))) {
+        return job_refuse(p->error, field, "must be at most %d bytes without NUL", MAX_BYTES);
+    }
+    a->description = strdup(yyjson_get_str(v));
+    return a->description ? 0 : -ENOMEM;
+}
+
 static int parse_artifact(struct parse *p, size_t n, yyjson_val *v)
 {
-    static const char *const names[] = {"path", "optional"};
+    static const char *const names[] = {"path", "optional", "description"};
     char where[32], field[48];
     snprintf(where, sizeof where, "artifacts[%zu]", n);
     struct job_artifact *a = &p->job->artifacts[n];
@@ -159,11 +190,15 @@ static int parse_artifact(struct parse *p, size_t n, yyjson_val *v)
         return e;
     }
     yyjson_val *optional = yyjson_obj_get(v, "optional");
-    if (optional && !yyjson_is_bool(optional)) {
+    if (optional && !yyjson_is_bool(optional) && !yyjson_is_null(optional)) {
         snprintf(field, sizeof field, "%s.optional", where);
         return job_wrong_type(p, field, optional, "true or false");
     }
     a->optional = yyjson_is_true(optional);
+    e = parse_description(p, where, yyjson_obj_get(v, "description"), a);
+    if (e) {
+        return e;
+    }
     snprintf(field, sizeof field, "%s.path", where);
     return parse_artifact_path(p, field, yyjson_obj_get(v, "path"), &a->path);
 }

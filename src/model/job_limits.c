@@ -90,3 +90,48 @@ int job_parse_limits(struct parse *p, yyjson_val *v)
     }
     return 0;
 }
+
+int job_parse_timeout(struct parse *p, yyjson_val *v)
+{
+    int64_t seconds;
+    char shown[SHOWN_BYTES];
+    if (json_int(v, &seconds) || seconds < 1 || seconds > JOB_MAX_EXECUTE_SECONDS) {
+        return job_refuse(p->error, "timeout", "must be a whole number of seconds, 1 to %d, not %s",
+                          JOB_MAX_EXECUTE_SECONDS, job_show(v, shown));
+    }
+    // `limits` comes later and has the last word.
+    p->job->limits.value[LIMIT_TIMEOUT] = seconds * 1000;
+    p->job->limits.source[LIMIT_TIMEOUT] = LIMIT_FROM_JOB;
+    return 0;
+}
+
+static int parse_megabytes(struct parse *p, const char *field, yyjson_val *v, int64_t max_mb,
+                           uint64_t *ret_bytes)
+{
+    int64_t thousandths;
+    char shown[SHOWN_BYTES];
+    if (!v || yyjson_is_null(v)) {
+        return 0;
+    }
+    if (json_decimal(v, 3, &thousandths) || thousandths <= 0 || thousandths > max_mb * 1000) {
+        return job_refuse(p->error, field, "must be a number above 0, at most %d MB, not %s",
+                          (int)max_mb, job_show(v, shown));
+    }
+    *ret_bytes = (uint64_t)thousandths * (1 << 20) / 1000;
+    return 0;
+}
+
+int job_parse_artifact_limits(struct parse *p, yyjson_val *v)
+{
+    static const char *const names[] = {"max_size_mb", "max_total_size_mb"};
+    if (!yyjson_is_obj(v)) {
+        return job_wrong_type(p, "artifact_limits", v, "an object");
+    }
+    int e = job_only_known(p, "artifact_limits", v, names, 2);
+    e = e ? e
+          : parse_megabytes(p, "artifact_limits.max_size_mb", yyjson_obj_get(v, names[0]),
+                            JOB_MAX_ARTIFACT_MB, &p->job->artifact_max_bytes);
+    return e ? e
+             : parse_megabytes(p, "artifact_limits.max_total_size_mb", yyjson_obj_get(v, names[1]),
+                               JOB_MAX_ARTIFACTS_MB, &p->job->artifacts_max_bytes);
+}

@@ -18,6 +18,17 @@ int job_parse_files(struct parse *p, yyjson_val *v);
 int job_parse_stdin(struct parse *p, yyjson_val *v);
 int job_parse_artifacts(struct parse *p, yyjson_val *v);
 int job_parse_sets(struct parse *p, yyjson_val *v);
+int job_parse_stdin_base64(struct parse *p, yyjson_val *v);
+int job_parse_artifact_limits(struct parse *p, yyjson_val *v);
+int job_parse_timeout(struct parse *p, yyjson_val *v);
+int job_parse_python_packages(struct parse *p, yyjson_val *v);
+int job_parse_js_packages(struct parse *p, yyjson_val *v);
+int job_parse_python_index(struct parse *p, yyjson_val *v);
+int job_parse_js_registry(struct parse *p, yyjson_val *v);
+// What may be given along with packages only, once all fields were read.
+int job_check_packages(struct parse *p);
+// content_base64, expected_size and expected_checksum of an input file.
+int job_parse_content(struct parse *p, const char *where, yyjson_val *v, struct job_file *f);
 
 int job_wrong_type(struct parse *p, const char *field, yyjson_val *v, const char *wanted);
 // The object's members against a list of names: the first unknown one is refused.

@@ -52,6 +52,7 @@ void result_done(struct result *r)
     for (size_t i = 0; i < r->n_artifacts; i++) {
         free(r->artifacts[i].path);
         free(r->artifacts[i].filename);
+        free(r->artifacts[i].description);
     }
     free(r->artifacts);
     *r = (struct result){.exit_code = -1};

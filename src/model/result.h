@@ -62,8 +62,9 @@ extern const char *const stage_names[STAGE_COUNT];
 #define RESULT_UNKNOWN (-1) // "could not be measured": null in JSON, never 0
 
 struct result_artifact {
-    char *path;     // relative to /workspace
-    char *filename; // base name
+    char *path;        // relative to /workspace
+    char *filename;    // base name
+    char *description; // the job's own word for it, or NULL
     uint64_t size_bytes;
     bool optional;
 };

@@ -48,7 +48,7 @@ static void put_artifact(struct buf *out, const struct result_artifact *a)
     json_begin(out, NULL, '{');
     json_put_bytes(out, "path", buf_text(&path), path.len);
     json_put_bool(out, "optional", a->optional);
-    json_put_text(out, "description", NULL);
+    json_put_text(out, "description", a->description);
     json_put_text(out, "file_type", "file");
     put_int(out, "size", (int64_t)a->size_bytes);
     json_put_text(out, "checksum", NULL);

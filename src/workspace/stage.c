@@ -43,8 +43,8 @@ int stage_measure(const struct job *j, struct stage_need *ret, struct stage_erro
     struct stage_need need = {.inodes = 1 + stage_n_folders};
     for (size_t i = 0; i < j->n_files; i++) {
         const struct job_file *f = &j->files[i];
-        struct stat st;
-        if (fstat(f->fd, &st)) {
+        struct stat st = {.st_mode = S_IFREG, .st_size = (off_t)f->content_len};
+        if (!f->content && fstat(f->fd, &st)) {
             int e = -errno;
             return fail(ret_error, e, f->target, strerror(-e));
         }
@@ -83,6 +83,16 @@ static int64_t copy(int from, int to, uint64_t max)
     return (int64_t)have;
 }
 
+// The same of bytes that the job holds itself.
+static int64_t put(const struct job_file *f, int to, uint64_t max)
+{
+    if (f->content_len > max) {
+        return (int64_t)f->content_len;
+    }
+    int e = fd_write_all(to, f->content, f->content_len);
+    return e ? e : (int64_t)f->content_len;
+}
+
 // *budget is lowered by what was copied.
 static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64_t *budget,
                       struct stage_error *error)
@@ -96,7 +106,7 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
     if (to < 0) {
         return fail(error, to, f->target, strerror(-to));
     }
-    int64_t n = copy(f->fd, to, *budget);
+    int64_t n = f->content ? put(f, to, *budget) : copy(f->fd, to, *budget);
     if (n < 0 && n != -ENOSPC) {
         return fail(error, (int)n, f->target, strerror((int)-n));
     }

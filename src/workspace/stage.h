@@ -1,4 +1,5 @@
-// stage.h: a job's input files, copied from descriptors into its workspace before it starts.
+// stage.h: a job's input files, copied from descriptors or from the job's own text into its
+// workspace before it starts.
 #ifndef ISLE_WORKSPACE_STAGE_H
 #define ISLE_WORKSPACE_STAGE_H
 

@@ -72,6 +72,32 @@ static void one_byte_too_much_is_refused_by_name(void **state)
     close(files[1].fd);
 }
 
+// What a job holds itself is written as what came by descriptor.
+static void contents_of_the_job_arrive(void **state)
+{
+    struct place *p = *state;
+    struct job_file files[] = {
+        {.target = (char *)(uintptr_t) "t", .mode = 0644, .fd = -1, .content_len = 3},
+        {.target = (char *)(uintptr_t) "e", .mode = 0755, .fd = -1, .content_len = 0},
+    };
+    files[0].content = (char *)(uintptr_t) "a\0b";
+    files[1].content = (char *)(uintptr_t) "";
+    struct job j = {.files = files, .n_files = 2};
+    struct stage_need need;
+    struct stage_error error = {""};
+    char text[8] = "";
+    assert_int_equal(stage_measure(&j, &need, &error), 0);
+    assert_int_equal(need.bytes, 4096);
+    assert_int_equal(stage_files(p->ws, &j, getuid(), 3, &error), 0);
+    assert_int_equal(fd_read_at(p->ws, "t", text, sizeof text), 3);
+    assert_memory_equal(text, "a\0b", 3);
+    assert_int_equal(fd_read_at(p->ws, "e", text, sizeof text), 0);
+    files[0].target = (char *)(uintptr_t) "t2";
+    files[1].target = (char *)(uintptr_t) "e2";
+    assert_int_equal(stage_files(p->ws, &j, getuid(), 2, &error), -ENOSPC);
+    assert_string_equal(error.text, "input_files: t2: larger than what limits.disk_mb leaves");
+}
+
 static void a_target_that_exists_is_not_touched(void **state)
 {
     struct place *p = *state;
@@ -107,6 +133,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLACE_TEST(files_arrive_with_parents_modes_and_owner),
         PLACE_TEST(one_byte_too_much_is_refused_by_name),
+        PLACE_TEST(contents_of_the_job_arrive),
         PLACE_TEST(a_target_that_exists_is_not_touched),
         PLACE_TEST(a_source_that_is_no_file_is_refused),
     };
