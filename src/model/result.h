@@ -116,6 +116,11 @@ enum job_status result_status(const struct result *r);
 int result_exit_status(const struct result *r);
 // One line of JSON (no newline), keys in the order of docs/jobs.md. 0 or -errno.
 int result_write(struct buf *out, const struct result *r);
+// The same as direct execution answers it: {success, result, error, logs, artifacts, duration_ms,
+// job_id, reason, exit_code, signal, stdout, stderr, truncated, usage, isolation}.
+int result_write_answer(struct buf *out, const struct result *r);
+// From queued to ended, or to now.
+int64_t result_duration_ms(const struct result *r);
 
 // The table of downgrades: name, what is lost, how to fix it.
 struct downgrade {

@@ -18,6 +18,12 @@ static void put_int(struct buf *out, const char *key, int64_t value)
     }
 }
 
+static void put_exit(struct buf *out, const struct result *r)
+{
+    put_int(out, "exit_code", r->signal > 0 || r->exit_code < 0 ? RESULT_UNKNOWN : r->exit_code);
+    put_int(out, "signal", r->signal > 0 ? r->signal : RESULT_UNKNOWN);
+}
+
 static void put_outcome(struct buf *out, const struct result *r)
 {
     json_put_text(out, "job_id", r->job_id);
@@ -26,8 +32,7 @@ static void put_outcome(struct buf *out, const struct result *r)
     json_put_text(out, "reason", r->under_way ? NULL : reason_names[r->reason]);
     json_put_json(out, "result", r->value);
     json_put_text(out, "error", r->error);
-    put_int(out, "exit_code", r->signal > 0 || r->exit_code < 0 ? RESULT_UNKNOWN : r->exit_code);
-    put_int(out, "signal", r->signal > 0 ? r->signal : RESULT_UNKNOWN);
+    put_exit(out, r);
 }
 
 static void put_output(struct buf *out, const struct result *r)
@@ -127,6 +132,11 @@ static int64_t span(const struct result *r, int64_t begin, int64_t end, int64_t 
     return until > begin ? until - begin : 0;
 }
 
+int64_t result_duration_ms(const struct result *r)
+{
+    return span(r, r->queued_at ? r->queued_at : r->started_at, r->completed_at, RESULT_UNKNOWN);
+}
+
 static void put_times(struct buf *out, const struct result *r)
 {
     put_time(out, "queued_at", r->queued_at);
@@ -151,7 +161,7 @@ static void put_span(struct buf *out, const char *key, const struct result *r, i
 static void put_durations(struct buf *out, const struct result *r)
 {
     const int64_t none = RESULT_UNKNOWN;
-    int64_t total = span(r, r->queued_at ? r->queued_at : r->started_at, r->completed_at, none);
+    int64_t total = result_duration_ms(r);
     int64_t install = span(r, r->install_started_at, r->install_completed_at, 0);
     put_int(out, "duration_ms", total);
     put_span(out, "queue_wait_ms", r, r->queued_at, r->started_at, none);
@@ -188,6 +198,38 @@ int result_write(struct buf *out, const struct result *r)
     put_isolation(out, r);
     json_put_text(out, "packages", NULL);
     put_metadata(out, r);
+    json_end(out, '}');
+    return out->error;
+}
+
+// The output without its last line end, or null.
+static void put_logs(struct buf *out, const struct result *r)
+{
+    size_t len = r->out.len;
+    const char *text = buf_text(&r->out);
+    len -= len > 0 && text[len - 1] == '\n';
+    if (len > 0) {
+        json_put_bytes(out, "logs", text, len);
+    } else {
+        json_put_text(out, "logs", NULL);
+    }
+}
+
+int result_write_answer(struct buf *out, const struct result *r)
+{
+    json_begin(out, NULL, '{');
+    json_put_bool(out, "success", result_status(r) == STATUS_COMPLETED);
+    json_put_json(out, "result", r->value);
+    json_put_text(out, "error", r->error);
+    put_logs(out, r);
+    put_artifacts(out, r);
+    put_int(out, "duration_ms", result_duration_ms(r));
+    json_put_text(out, "job_id", r->job_id);
+    json_put_text(out, "reason", r->under_way ? NULL : reason_names[r->reason]);
+    put_exit(out, r);
+    put_output(out, r);
+    put_usage(out, r);
+    put_isolation(out, r);
     json_end(out, '}');
     return out->error;
 }

@@ -54,6 +54,8 @@ int jobs_new(const struct jobs_config *c, struct jobs **ret)
     return 0;
 }
 
+const struct lower_host *jobs_host(const struct jobs *j) { return &j->config.pipeline->host; }
+
 int jobs_change(struct jobs *j, const struct jobs_limits *limits)
 {
     int e = queue_set_limits(j->queue, &limits->queue);
@@ -124,7 +126,7 @@ void jobs_free(struct jobs *j)
         loop_timer_clear(j->config.loop, &t->record_again);
         pipeline_free(t->pipeline);
         if (t->leased) {
-            sessions_release(j->config.sessions, &t->lease, -1);
+            sessions_release(j->config.sessions, &t->lease, SESSIONS_MEASURE);
         }
         task_free(t);
     }
@@ -142,7 +144,7 @@ static int check_session(struct jobs *j, const char *team, const char *session)
     }
     int e = sessions_lease(j->config.sessions, team, session, &l);
     if (e == 0) {
-        sessions_release(j->config.sessions, &l, -1);
+        sessions_release(j->config.sessions, &l, SESSIONS_UNCHANGED);
     }
     return e == SESSIONS_MISSING ? JOBS_NO_SESSION : e == SESSIONS_EXPIRED ? JOBS_SESSION_GONE : 0;
 }

@@ -20,7 +20,6 @@
 struct artifacts;
 struct jobs;
 struct log;
-struct ready;
 struct runner;
 struct sessions;
 struct work_pool;
@@ -41,13 +40,16 @@ struct jobs_config {
     struct sessions *sessions;
     struct artifacts *artifacts;
     struct work_pool *pool;
-    struct ready *ready; // hears of sandboxes that failed; may be NULL
+    void (*doubt)(void *ctx, const char *why); // a sandbox failed by itself; may be NULL
+    void *doubt_ctx;
     struct log *log;
     struct jobs_limits limits;
 };
 
 // Takes up the jobs that the store still has as queued. 0 or -errno.
 int jobs_new(const struct jobs_config *c, struct jobs **ret);
+// What this host allows of a job, for lower_check_host().
+const struct lower_host *jobs_host(const struct jobs *j);
 // 0, or -EINVAL: then the old ones stay.
 int jobs_change(struct jobs *j, const struct jobs_limits *limits);
 // Nothing new is accepted or started; `drained` comes from the loop when nothing runs any more and

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "log/log.h"
-#include "serve/ready.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -188,8 +187,8 @@ void task_ended(struct task *t, const struct result *r)
     jobs_count_ended(j, t, r);
     log_ended(t, r);
     if (r->reason == REASON_ISOLATION_UNAVAILABLE || r->reason == REASON_INTERNAL) {
-        if (j->config.ready) {
-            ready_doubt(j->config.ready, r->error ? r->error : reason_names[r->reason]);
+        if (j->config.doubt) {
+            j->config.doubt(j->config.doubt_ctx, r->error ? r->error : reason_names[r->reason]);
         }
     }
     if (!t->accepted) {

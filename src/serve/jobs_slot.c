@@ -61,7 +61,9 @@ static void reap(struct task *t, bool again)
 {
     struct jobs *j = t->jobs;
     const struct result *r = t->pipeline ? pipeline_result(t->pipeline) : NULL;
-    let_session_go(t, r && !again ? r->usage.disk_bytes : -1);
+    let_session_go(t, !r || again                ? SESSIONS_UNCHANGED
+                      : r->usage.disk_bytes >= 0 ? r->usage.disk_bytes
+                                                 : SESSIONS_MEASURE);
     t->result = NULL;
     pipeline_free(t->pipeline);
     t->pipeline = NULL;

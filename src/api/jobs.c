@@ -1,0 +1,370 @@
+// jobs.c: jobs that are accepted, and run whatever becomes of their caller.
+#include "api/route.h"
+#include "api/schema.h"
+#include "api/submit.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/json_out.h"
+#include "io/loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    ANSWER_MAX_BYTES = 256 << 20,
+    LIST_BYTES = 1 << 20,
+    LIST_LIMIT = 50,
+    LIST_MAX = STORE_LIST_MAX,
+    WAIT_MAX_S = 600,
+};
+
+static void no_job(struct api_call *c)
+{
+    api_fail(c, API_NOT_FOUND,
+             "there is no such job: none of this team has this id, or its result "
+             "has been kept long enough (SANDBOX_RESULT_TTL_SECONDS)");
+}
+
+static void store_is_broken(struct api_call *c)
+{
+    api_fail_later(c, API_UNAVAILABLE, 5, "the store of the jobs does not answer");
+}
+
+// ---- Submit ------------------------------------------------------------------------------------
+
+// Lives until the store has answered and the call is over.
+struct submit {
+    struct api_call *call; // NULL: over
+    struct jobs *jobs;
+    struct loop *loop;
+    struct jobs_watch watch;
+    struct loop_timer timer;
+    int64_t wait_s;
+    bool stored; // the store has answered
+    char id[37];
+};
+
+static void drop(struct submit *s)
+{
+    jobs_leave(s->jobs, &s->watch);
+    loop_timer_clear(s->loop, &s->timer);
+    free(s);
+}
+
+static void submit_end(struct api_call *c)
+{
+    struct submit *s = c->ctx;
+    s->call = NULL;
+    if (s->stored) {
+        drop(s);
+    }
+}
+
+static void submit_gone(struct api_call *c) { http_abort(c->r); }
+
+static void answer_json(struct api_call *c, int status, const char *json, size_t len)
+{
+    struct buf data = BUF_INIT(ANSWER_MAX_BYTES);
+    if (buf_add(&data, json, len)) {
+        buf_free(&data);
+        api_fail(c, API_INTERNAL, "no memory for the answer");
+        return;
+    }
+    api_reply(c, status, &data);
+}
+
+// 200 once it has ended, 202 before.
+static void got(void *ctx, const char *json, size_t len, int status)
+{
+    struct submit *s = ctx;
+    if (!json) {
+        store_is_broken(s->call);
+        return;
+    }
+    answer_json(s->call, status >= STATUS_COMPLETED ? 200 : 202, json, len);
+}
+
+static void waited_enough(struct loop_timer *t)
+{
+    struct submit *s = t->ctx;
+    jobs_leave(s->jobs, &s->watch);
+    jobs_get(s->jobs, s->call->team, s->id, got, s);
+}
+
+static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
+{
+    struct submit *s = w->ctx;
+    (void)r;
+    answer_json(s->call, 200, json, len);
+}
+
+static void answer_accepted(struct submit *s)
+{
+    struct buf data = BUF_INIT(256);
+    json_begin(&data, NULL, '{');
+    json_put_text(&data, "job_id", s->id);
+    json_put_text(&data, "status", status_names[jobs_status(s->jobs, s->id, STATUS_QUEUED)]);
+    json_end(&data, '}');
+    api_reply(s->call, 202, &data);
+}
+
+static void accepted(void *ctx, const struct jobs_accepted *a)
+{
+    struct submit *s = ctx;
+    s->stored = true;
+    memcpy(s->id, a->id, sizeof s->id);
+    if (!s->call) { // who asked has left; the job, if there is one, runs
+        drop(s);
+        return;
+    }
+    if (a->error) {
+        submit_refuse(s->call, a->error, &a->queue);
+        return;
+    }
+    char location[80];
+    snprintf(location, sizeof location, "/api/v1/sandbox/jobs/%s", s->id);
+    http_set(s->call->r, "Location", location);
+    if (s->wait_s == 0) {
+        answer_accepted(s);
+    } else if (jobs_watch(s->jobs, s->call->team, s->id, &s->watch) == 0) {
+        loop_timer_set(s->loop, &s->timer, (uint64_t)s->wait_s * NS_PER_S);
+    } else { // of an earlier call with the same key: it has ended
+        jobs_get(s->jobs, s->call->team, s->id, got, s);
+    }
+}
+
+static void submit_job(struct api_call *c)
+{
+    struct jobs_submission order = {.team = c->team,
+                                    .request = c->body,
+                                    .request_len = c->body_len,
+                                    .session = submit_session(c),
+                                    .caller_key = c->idempotency_key,
+                                    .entry = "jobs",
+                                    .trace = c->trace};
+    int64_t wait_s;
+    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) ||
+        submit_parse(c, c->body, c->body_len, &order.job)) {
+        return;
+    }
+    struct submit *s = calloc(1, sizeof *s);
+    if (!s) {
+        job_done(&order.job);
+        api_fail(c, API_INTERNAL, "no memory");
+        return;
+    }
+    *s = (struct submit){.call = c, .jobs = c->with->jobs, .loop = c->with->loop, .wait_s = wait_s};
+    s->watch = (struct jobs_watch){.ended = ended, .ctx = s};
+    s->timer = LOOP_TIMER_INIT(waited_enough, s);
+    c->ctx = s;
+    c->gone = submit_gone;
+    c->end = submit_end;
+    jobs_accept(c->with->jobs, &order, accepted, s);
+}
+
+// ---- Get ---------------------------------------------------------------------------------------
+
+static void got_job(void *ctx, const char *json, size_t len, int status)
+{
+    struct api_call *c = ctx;
+    if (json) {
+        answer_json(c, 200, json, len);
+    } else if (status < 0) {
+        store_is_broken(c);
+    } else {
+        no_job(c);
+    }
+}
+
+static void get_job(struct api_call *c)
+{
+    jobs_get(c->with->jobs, c->team, c->segment[0], got_job, c);
+}
+
+// ---- List --------------------------------------------------------------------------------------
+
+struct listing {
+    struct api_call *call;
+    struct buf data;
+    int64_t limit, rows;
+    char last[STORE_ID_MAX + 1];
+};
+
+static void put_ms(struct buf *out, const char *key, int64_t ms)
+{
+    struct tm t;
+    time_t seconds = (time_t)(ms / 1000);
+    char text[40], whole[64];
+    if (ms <= 0 || !gmtime_r(&seconds, &t)) {
+        json_put_text(out, key, NULL);
+        return;
+    }
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
+    snprintf(whole, sizeof whole, "%s.%03dZ", text, (int)(ms % 1000));
+    json_put_text(out, key, whole);
+}
+
+static void put_text_of(struct buf *out, const char *key, const struct store_text *t)
+{
+    if (t->data) {
+        json_put_bytes(out, key, t->data, t->len);
+    } else {
+        json_put_text(out, key, NULL);
+    }
+}
+
+static void on_row(void *ctx, const struct store_record *r)
+{
+    struct listing *l = ctx;
+    const struct store_job *j = &r->job;
+    struct buf *out = &l->data;
+    snprintf(l->last, sizeof l->last, "%.*s", (int)j->id.len, j->id.data);
+    enum job_status status = jobs_status(l->call->with->jobs, l->last, (enum job_status)j->status);
+    l->rows++;
+    json_begin(out, NULL, '{');
+    put_text_of(out, "job_id", &j->id);
+    json_put_text(out, "status", status_names[status]);
+    put_text_of(out, "reason", &j->reason);
+    put_text_of(out, "session_id", &j->session);
+    put_ms(out, "submitted_at", j->submitted_ms);
+    put_ms(out, "started_at", j->started_ms);
+    put_ms(out, "ended_at", j->ended_ms);
+    json_end(out, '}');
+}
+
+static void on_end(void *ctx, int error)
+{
+    struct listing *l = ctx;
+    if (error == STORE_MISSING) {
+        api_fail(l->call, API_VALIDATION, "cursor: there is no such job any more; begin anew");
+    } else if (error) {
+        store_is_broken(l->call);
+    } else {
+        json_end(&l->data, ']');
+        json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
+        json_end(&l->data, '}');
+        api_reply(l->call, 200, &l->data);
+    }
+    buf_free(&l->data);
+    free(l);
+}
+
+// -1: any; -EINVAL: the call has failed.
+static int status_of(struct api_call *c, const char *text)
+{
+    for (int i = 0; text && i < STATUS_COUNT; i++) {
+        if (strcmp(text, status_names[i]) == 0) {
+            return i;
+        }
+    }
+    if (!text) {
+        return -1;
+    }
+    api_fail(c, API_VALIDATION,
+             "status: must be queued, preparing, running, collecting, completed, "
+             "failed or cancelled");
+    return -EINVAL;
+}
+
+static void list_jobs(struct api_call *c)
+{
+    const char *text, *cursor;
+    int64_t limit;
+    if (!api_query(c, "status", &text) || !api_query(c, "cursor", &cursor) ||
+        !api_query_number(c, "limit", 1, LIST_MAX, LIST_LIMIT, &limit)) {
+        return;
+    }
+    int status = status_of(c, text);
+    if (status == -EINVAL) {
+        return;
+    }
+    if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
+        api_fail(c, API_VALIDATION, "cursor: must be next_cursor of the page before");
+        return;
+    }
+    struct listing *l = calloc(1, sizeof *l);
+    if (!l) {
+        api_fail(c, API_INTERNAL, "no memory");
+        return;
+    }
+    *l = (struct listing){.call = c, .data = BUF_INIT(LIST_BYTES), .limit = limit};
+    json_begin(&l->data, NULL, '{');
+    json_begin(&l->data, "items", '[');
+    struct store_query q = {.kind = STORE_LIST_JOBS,
+                            .team = {c->team, strlen(c->team)},
+                            .cursor = {cursor, cursor ? strlen(cursor) : 0},
+                            .status = status,
+                            .limit = limit};
+    store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, l});
+}
+
+// ---- Cancel ------------------------------------------------------------------------------------
+
+static void answer_cancelled(struct api_call *c)
+{
+    struct buf data = BUF_INIT(256);
+    json_begin(&data, NULL, '{');
+    json_put_text(&data, "job_id", c->segment[0]);
+    json_end(&data, '}');
+    api_reply(c, 200, &data);
+}
+
+static void got_ended(void *ctx, const char *json, size_t len, int status)
+{
+    struct api_call *c = ctx;
+    (void)len;
+    if (json) {
+        answer_cancelled(c);
+    } else if (status < 0) {
+        store_is_broken(c);
+    } else {
+        no_job(c);
+    }
+}
+
+static void cancel_job(struct api_call *c)
+{
+    if (jobs_cancel(c->with->jobs, c->team, c->segment[0]) == 0) {
+        answer_cancelled(c);
+    } else { // it has ended, or there is none
+        jobs_get(c->with->jobs, c->team, c->segment[0], got_ended, c);
+    }
+}
+
+static const struct api_route routes[] = {
+    {.method = HTTP_M_POST,
+     .path = "/api/v1/sandbox/jobs",
+     .who = API_TEAM,
+     .body = API_JSON,
+     .max_bytes = SUBMIT_MAX_BYTES,
+     .request = &schema_sandbox_job,
+     .response = &schema_job_accepted,
+     .handle = submit_job,
+     .summary = "Hand in a job, which runs whatever becomes of its caller",
+     .query = "wait"},
+    {.method = HTTP_M_GET,
+     .path = "/api/v1/sandbox/jobs",
+     .who = API_TEAM,
+     .response = &schema_job_list,
+     .handle = list_jobs,
+     .summary = "List jobs, newest first",
+     .query = "status limit cursor"},
+    {.method = HTTP_M_GET,
+     .path = "/api/v1/sandbox/jobs/{id}",
+     .who = API_TEAM,
+     .response = &schema_sandbox_result,
+     .handle = get_job,
+     .summary = "A job as it is now"},
+    {.method = HTTP_M_POST,
+     .path = "/api/v1/sandbox/jobs/{id}/cancel",
+     .who = API_TEAM,
+     .response = &schema_job_cancelled,
+     .handle = cancel_job,
+     .summary = "Cancel a job"},
+};
+
+const struct api_subject api_jobs = {"jobs", "Jobs that are queued, stored and run.", routes,
+                                     sizeof routes / sizeof *routes};

@@ -1,0 +1,74 @@
+#include "api/submit.h"
+
+#include "job/install.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { CLOSED_RETRY_S = 5 };
+
+int submit_parse(struct api_call *c, const char *body, size_t len, struct job *ret)
+{
+    struct job_error why = {.text = ""};
+    *ret = (struct job){.stdin_fd = -1};
+    if (install_check(yyjson_doc_get_root(c->json), &why)) {
+        api_fail_field(c, &why);
+        return -EINVAL;
+    }
+    int e = job_parse(body, len, 0, ret, &why);
+    if (!e) {
+        job_bind(ret, NULL, 0);
+        e = lower_check_host(ret, jobs_host(c->with->jobs), &why);
+    }
+    if (!e) {
+        return 0;
+    }
+    job_done(ret);
+    *ret = (struct job){.stdin_fd = -1};
+    if (e == -EINVAL) {
+        api_fail_field(c, &why);
+    } else {
+        api_fail(c, API_INTERNAL, "%s", strerror(-e));
+    }
+    return -EINVAL;
+}
+
+const char *submit_session(const struct api_call *c)
+{
+    return yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(c->json), "session_id"));
+}
+
+void submit_refuse(struct api_call *c, int error, const struct queue_refusal *queue)
+{
+    switch (error) {
+    case JOBS_TEAM_FULL:
+        api_fail_later(c, API_LIMITED, queue->retry_after_s,
+                       "the queue is full: %u jobs of this team wait, which is the most "
+                       "(SANDBOX_QUEUE_TEAM_LIMIT %u)",
+                       queue->length, queue->bound);
+        break;
+    case JOBS_FULL:
+        api_fail_later(
+            c, API_LIMITED, queue->retry_after_s,
+            "the queue is full: %u jobs wait, which is the most (SANDBOX_QUEUE_LIMIT %u)",
+            queue->length, queue->bound);
+        break;
+    case JOBS_CLOSED:
+        api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the service is being stopped");
+        break;
+    case JOBS_CONFLICT:
+        api_fail(c, API_EXISTS, "Idempotency-Key: it has been used for another job");
+        break;
+    case JOBS_NO_SESSION:
+        api_fail(c, API_NOT_FOUND, "session_id: there is no such session");
+        break;
+    case JOBS_SESSION_GONE:
+        api_fail(c, API_GONE, "session_id: the session has expired or was deleted");
+        break;
+    default:
+        // the place where jobs are stored is full or broken
+        api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the job cannot be stored: %s",
+                       strerror(-error));
+        break;
+    }
+}
