@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "cli/front.h"
 #include "cli/serve.h"
+#include "cli/signals.h"
 #include "log/log.h"
 
 #include <fcntl.h>
@@ -100,7 +101,7 @@ static int prepare(struct isled *d, const struct cli_places *places)
         (launcher == SEAT_BWRAP && front_find_bwrap(&d->settings, &d->bwrap, &why))) {
         return complain("%s", why.text);
     }
-    d->signals = front_hold_signals(&(sigset_t){});
+    d->signals = signals_hold(&(sigset_t){});
     return d->signals < 0 ? complain("signals: %m") : open_all(d);
 }
 

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/text.h"
 #include "cli/front.h"
+#include "cli/signals.h"
 #include "cli/verb.h"
 
 #include <fcntl.h>
@@ -459,7 +460,7 @@ static int run_bench(struct bench *b, const struct cli_places *places)
                                         .workspace = b->workspace,
                                         .isle = b->isle,
                                         .launcher = b->report.launcher};
-    b->signals = front_hold_signals(&before);
+    b->signals = signals_hold(&before);
     int e = begin_service(b, places);
     if (!e) {
         e = measure_all(b);

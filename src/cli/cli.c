@@ -3,6 +3,7 @@
 #include "cli/bench.h"
 #include "cli/completion.h"
 #include "cli/doctor.h"
+#include "cli/remote.h"
 #include "cli/run_options.h"
 #include "cli/serve.h"
 #include "cli/verb.h"
@@ -14,8 +15,31 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run,   &verb_serve,      &verb_doctor,
-                                    &verb_bench, &verb_completion, NULL};
+const struct verb *const verbs[] = {&verb_run,  &verb_serve,      &verb_doctor, &verb_bench,
+                                    &verb_jobs, &verb_sessions,   &verb_files,  &verb_artifacts,
+                                    &verb_key,  &verb_completion, NULL};
+
+const struct verb *verb_find(const char *name)
+{
+    for (size_t i = 0; verbs[i]; i++) {
+        if (strcmp(verbs[i]->name, name) == 0) {
+            return verbs[i];
+        }
+    }
+    return NULL;
+}
+
+void verb_help_all(FILE *out)
+{
+    fputs("isle runs untrusted code, each job in a sandbox of its own.\n\nUsage: isle VERB ...\n\n",
+          out);
+    for (size_t i = 0; verbs[i]; i++) {
+        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
+    }
+    fputs("\n  --help     this text; isle VERB --help says more\n  --version  the version\n\n"
+          "Example: isle run -l python -c 'return 6 * 7'\n",
+          out);
+}
 
 static bool is_help(const char *word)
 {
@@ -41,7 +65,7 @@ int cli_main(int argc, char **argv, const struct cli_places *places)
     const char *word = argc > 1 ? argv[1] : "";
     const struct verb *v = verb_find(word);
     if (v) {
-        return v->run(argc - 1, argv + 1, places);
+        return (v->run ? v->run : remote_main)(argc - 1, argv + 1, places);
     }
     if (is_help(word)) {
         return help(argv[2]);

@@ -4,6 +4,7 @@
 
 #include "base/fd.h"
 #include "cli/front.h"
+#include "cli/signals.h"
 #include "cli/verb.h"
 #include "codec/json_out.h"
 #include "doctor/doctor.h"
@@ -185,7 +186,7 @@ static int try_start(const struct front_settings *settings, const struct cli_pla
     if (!environment) {
         return -ENOMEM;
     }
-    AUTO_CLOSE int signals = front_hold_signals(&before);
+    AUTO_CLOSE int signals = signals_hold(&before);
     int e = trial_run(&config, environment, signals, ret);
     sigprocmask(SIG_SETMASK, &before, NULL);
     conf_environment_free(environment);

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 
 static int refuse(struct front_error *e, const char *what, const char *why)
 {
@@ -230,20 +229,4 @@ void front_explain(const struct start_error *why, struct front_error *ret)
     snprintf(ret->text, sizeof ret->text, "%s: %s; %s", why->step, why->text,
              refusal.cause == REFUSAL_NONE ? "isle doctor says more"
                                            : refusal_line(&refusal, line, sizeof line));
-}
-
-int front_hold_signals(sigset_t *ret_before)
-{
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        struct sigaction now;
-        // nohup and the like: what the caller ignores stays ignored
-        if (sigaction(numbers[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
-            sigaddset(&set, numbers[i]);
-        }
-    }
-    sigprocmask(SIG_BLOCK, &set, ret_before);
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }

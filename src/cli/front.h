@@ -1,5 +1,5 @@
 // front.h: what every verb that starts an instance needs: the settings, checked; the start's
-// configuration; signals that wait until the instance can be ended in order.
+// configuration.
 #ifndef ISLE_CLI_FRONT_H
 #define ISLE_CLI_FRONT_H
 
@@ -12,7 +12,6 @@
 #include "start/mode.h"
 #include "start/start.h"
 
-#include <signal.h>
 #include <stdbool.h>
 
 struct front_settings {
@@ -80,10 +79,5 @@ struct start_config front_start_config(const struct front_settings *f,
 // A start that failed, in one line for people: step and text; what refuses user namespaces, where
 // something does, and its fix; that isle doctor says more. Single-threaded callers (it forks).
 void front_explain(const struct start_error *why, struct front_error *ret);
-
-// Signals that end a verb wait in a descriptor from before the start on: a Ctrl-C in the middle of
-// it must not leave half an instance behind. The children reset their own masks; *ret_before is
-// what the caller had. A signalfd (not blocking), or -1.
-int front_hold_signals(sigset_t *ret_before);
 
 #endif

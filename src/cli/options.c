@@ -120,7 +120,7 @@ static size_t distance(const char *a, const char *b)
 // The one option that is nearly `word`, or whose name begins with it or the other way round; NULL.
 static const char *meant(const struct option *table, size_t n, const char *word)
 {
-    enum { MOSTLY_RIGHT = 2, ENOUGH = 5 }; // "--" and three letters
+    enum { MOSTLY_RIGHT = 2, ENOUGH = 5, SHORT = 6 }; // "--" and three letters, four
     char name[LONG + 1];
     size_t len = strcspn(word, "="), best = LONG;
     const char *found = NULL;
@@ -139,7 +139,8 @@ static const char *meant(const struct option *table, size_t n, const char *word)
             found = NULL; // either could be meant
         }
     }
-    return best <= MOSTLY_RIGHT && len >= ENOUGH ? found : NULL;
+    // two of three letters wrong is another word
+    return best <= (len <= SHORT ? MOSTLY_RIGHT - 1 : MOSTLY_RIGHT) && len >= ENOUGH ? found : NULL;
 }
 
 // "-lpython" and "-l=python" for "-l python".
@@ -191,7 +192,7 @@ int options_parse(const struct option *table, size_t n, char **argv, void *targe
             if (e) {
                 return e;
             }
-        } else if (rest.n_operands < 2) {
+        } else if (rest.n_operands < OPERANDS_MAX) {
             rest.operands[rest.n_operands++] = argv[at];
         }
     }

@@ -11,7 +11,7 @@ enum option_kind {
     OPTION_LIST, // struct option_list; each one is added
 };
 
-enum { OPTION_LIST_MAX = 1024 };
+enum { OPTION_LIST_MAX = 1024, OPERANDS_MAX = 4 };
 
 struct option_list {
     const char **words; // n of them, into argv
@@ -34,7 +34,7 @@ struct option {
 #define VALUES_FOLDER "<folder>"
 
 struct option_rest {
-    const char *operands[2]; // the first two; one is the most anybody takes
+    const char *operands[OPERANDS_MAX]; // the first ones; one less is the most anybody takes
     size_t n_operands;
     char **command; // what followed "--" (argv's tail, NULL-terminated), or NULL without "--"
 };

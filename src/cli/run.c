@@ -1,14 +1,15 @@
 // `isle run`: the front. It keeps the user's own rights, opens what the user named, and stays
 // outside; everything with power over jobs happens in the processes that start_front() makes.
 #include "base/fd.h"
-#include "base/text.h"
 #include "cli/front.h"
 #include "cli/outdir.h"
-#include "cli/report.h"
+#include "cli/remote.h"
+#include "cli/run_end.h"
 #include "cli/run_job.h"
 #include "cli/run_options.h"
 #include "cli/session.h"
 #include "cli/show_plan.h"
+#include "cli/signals.h"
 #include "model/result.h"
 #include "plan/plan.h"
 #include "start/bwrap.h"
@@ -17,13 +18,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -51,7 +50,7 @@ static int prepare(struct run *r, char **argv)
     if (run_options_parse(argv, &r->options, &option)) {
         return verb_complain_option(&verb_run, &option);
     }
-    if (r->options.help) {
+    if (r->options.help || r->options.url || r->options.session) {
         return 0;
     }
     if (front_settings_load(&r->options.given, &r->settings, &setting)) {
@@ -79,21 +78,18 @@ static void raise_descriptor_limit(const struct run *r)
 
 // ---- The end of a job that has no result of the service's
 
+static struct run_end end_of(const struct run *r)
+{
+    return (struct run_end){.options = &r->options,
+                            .job = &r->job.job,
+                            .artifacts = &r->artifacts,
+                            .launcher = seat_launcher_names[r->launcher]};
+}
+
 static int print_own_result(const struct run *r, enum reason reason, const char *text)
 {
-    struct result result;
-    AUTO_BUF struct buf json = BUF_INIT(1 << 20);
-    result_init(&result, r->job.job.id, 0, 0);
-    result_fail(&result, reason, STAGE_PREPARATION, "%s", text);
-    result.isolation.launcher = seat_launcher_names[r->launcher];
-    if (r->options.json && result_write(&json, &result) == 0) {
-        puts(buf_text(&json));
-    } else if (!r->options.json) {
-        fprintf(stderr, "isle: %s: %s\n", reason_names[reason], text);
-    }
-    int status = result_exit_status(&result);
-    result_done(&result);
-    return status;
+    struct run_end end = end_of(r);
+    return run_end_own(&end, reason, text);
 }
 
 static int print_lost(const struct run *r, int wait_status)
@@ -143,115 +139,17 @@ static int find_bwrap(struct run *r)
                : 0;
 }
 
-// All of it, even where another process made our standard output O_NONBLOCK (it is shared with
-// whoever gave it to us, so the flag stays as it is).
-static int write_patiently(int fd, const char *data, size_t len)
+static int end_status(struct run *r, struct session *s, enum session_end how, int wait_status)
 {
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-        if (n < 0 && errno == EAGAIN) {
-            struct pollfd ready = {fd, POLLOUT, 0};
-            poll(&ready, 1, -1);
-        } else if (n < 0 && errno != EINTR) {
-            return -errno;
-        }
-        data += n > 0 ? n : 0;
-        len -= n > 0 ? (size_t)n : 0;
+    struct run_end end = end_of(r);
+    end.line_open = s->line_open;
+    end.out_error = s->out_error;
+    end.err_error = s->err_error;
+    if (how == SESSION_CANCELLED || (how == SESSION_LOST && s->cancelled && !s->out_error)) {
+        return run_end_own(&end, REASON_CANCELLED, "cancelled; the job was killed");
     }
-    return 0;
-}
-
-static int print_final(struct report *report, const struct buf *final)
-{
-    if (!(fcntl(STDOUT_FILENO, F_GETFL) & O_NONBLOCK)) {
-        return report_print(report, final);
-    }
-    AUTO_FREE char *text = NULL;
-    size_t len = 0;
-    report->out = open_memstream(&text, &len);
-    if (!report->out) {
-        return -errno;
-    }
-    int status = report_print(report, final);
-    int e = fclose(report->out) ? -errno : write_patiently(STDOUT_FILENO, text, len);
-    return e ? complain("output: %s", strerrordesc_np(-e)) : status;
-}
-
-// Does the word of a command name a file here that nobody put into /workspace?
-static bool is_left_behind(const struct job *j, const char *word)
-{
-    struct stat st;
-    if (word[0] == '/' || word[0] == '-' || stat(word, &st) || !S_ISREG(st.st_mode)) {
-        return false;
-    }
-    for (size_t i = 0; i < j->n_files; i++) {
-        if (strcmp(j->files[i].target, word) == 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
-// `isle run -- python3 job.py` fails with Python's own words, which know nothing of --file. Only
-// where a person reads: a caller that passes on what others wrote would tell them of its files.
-static void print_left_behind(const struct job *j)
-{
-    bool there = j->kind == JOB_COMMAND && !strcmp(j->cwd, "/workspace");
-    for (size_t i = 0; there && j->argv[i]; i++) {
-        const char *word = j->argv[i];
-        bool searched = i == 0 && !strchr(word, '/'); // in PATH
-        word += strncmp(word, "./", 2) == 0 ? 2 : 0;
-        if (searched || strlen(word) > 200 || !is_left_behind(j, word)) {
-            continue;
-        }
-        char text[256];
-        snprintf(text, sizeof text, "%s", word);
-        text_no_controls(text);
-        bool base = !strchr(text, '/'); // without DEST a copy gets the base name
-        fprintf(stderr, "isle: %s is here, not in /workspace: --file %s%s%s puts a copy there\n",
-                text, text, base ? "" : ":", base ? "" : text);
-        return;
-    }
-}
-
-static int end_status(struct run *r, struct session *s, enum session_end end, int wait_status)
-{
-    struct report report = {.json = r->options.json,
-                            .snippet = r->job.job.kind == JOB_SNIPPET,
-                            .terminal = isatty(STDERR_FILENO),
-                            .quiet = s->out_error != 0, // `isle run ... | head`
-                            .line_open = s->line_open,
-                            .out = stdout,
-                            .err = stderr};
-    if (end == SESSION_CANCELLED || (end == SESSION_LOST && s->cancelled && !s->out_error)) {
-        return print_own_result(r, REASON_CANCELLED, "cancelled; the job was killed");
-    }
-    int status = end == SESSION_FINAL ? print_final(&report, &s->final) : -EBADMSG;
-    if (status < 0) {
-        return print_lost(r, wait_status);
-    }
-    if (status > 0 && report.terminal && !report.json && !report.quiet) {
-        print_left_behind(&r->job.job);
-    }
-    if (r->artifacts.error[0]) {
-        return complain("%s", r->artifacts.error);
-    }
-    return status;
-}
-
-// Output that could not be written is a failure even if the job was none.
-static int output_status(const struct session *s, int status)
-{
-    bool failed = fflush(stdout) || ferror(stdout);
-    int error = s->out_error ? s->out_error : s->err_error ? s->err_error : failed ? errno : 0;
-    if (error == 0 || error == ETIMEDOUT) {
-        return status;
-    }
-    if (error == EPIPE) { // the reader has what it wanted
-        return status ? status : CLI_REFUSED;
-    }
-    errno = error;
-    return complain("output: %m");
+    int status = how == SESSION_FINAL ? run_end_print(&end, &s->final) : -EBADMSG;
+    return run_end_status(&end, status < 0 ? print_lost(r, wait_status) : status);
 }
 
 static int talk(struct run *r, struct front *front, int signals)
@@ -274,7 +172,6 @@ static int talk(struct run *r, struct front *front, int signals)
     outdir_done(&r->artifacts);
     int status = e ? print_own_result(r, REASON_INTERNAL, strerrordesc_np(-e))
                    : end_status(r, &s, end, wait_status);
-    status = output_status(&s, status);
     session_done(&s);
     if (left) {
         fprintf(stderr, "isle: %s: %s\n", why.step, why.text);
@@ -288,7 +185,7 @@ static int start_and_talk(struct run *r, char **settings)
     struct start_error why;
     struct front front;
     char *argv[] = {NULL};
-    AUTO_CLOSE int signals = front_hold_signals(&r->caller_mask);
+    AUTO_CLOSE int signals = signals_hold(&r->caller_mask);
     int e = start_front(&config, argv, settings, &front, &why);
     if (!e) {
         return talk(r, &front, signals);
@@ -332,27 +229,18 @@ static int run_job(struct run *r)
     return status;
 }
 
-// 0 to 2 are open, or else a file opened later would get such a number and the job's output with
-// it.
-static void open_standard_streams(void)
-{
-    int fd;
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    } while (fd >= 0 && fd <= STDERR_FILENO);
-    fd_close(fd);
-}
-
-int run_main(int argc, char **argv, const struct cli_places *places)
+static int run_main(int argc, char **argv, const struct cli_places *places)
 {
     (void)argc;
-    open_standard_streams();
+    run_open_standard_streams();
     struct run r = {.places = places,
                     .job.job.stdin_fd = -1,
                     .artifacts = {.dir = -1, .folder = -1, .file = -1}};
     int status = prepare(&r, argv);
     if (status == 0 && r.options.help) {
         verb_help(&verb_run, stdout);
+    } else if (status == 0 && (r.options.url || r.options.session)) {
+        status = remote_execute(places, argv, r.options.url, r.options.key);
     } else if (status == 0 && r.options.show_plan) {
         status = find_bwrap(&r);
         status = status ? status
@@ -370,3 +258,51 @@ int run_main(int argc, char **argv, const struct cli_places *places)
     run_options_done(&r.options);
     return status;
 }
+
+// ---- The verb
+
+static const struct verb_form forms[] = {
+    {"[OPTIONS] FILE", "a snippet in Python or JavaScript, or a script"},
+    {"[OPTIONS] -l LANG -c CODE", "the code itself"},
+    {"[OPTIONS] -l LANG -", "the code from standard input"},
+    {"[OPTIONS] -- CMD ARG...", "a command"},
+    {NULL, NULL},
+};
+
+static const struct verb_status statuses[] = {
+    {"its own", "the job ended by itself; 1 if that was 0 and it was no success (no result, an "
+                "artifact missing)"},
+    {"126, 127", "a command that cannot be executed, that is not there"},
+    {"128 + n", "signal n ended it"},
+    {"124", "out of time: wall time or CPU time"},
+    {"137", "out of memory"},
+    {"130", "cancelled: Ctrl-C, Ctrl-\\, SIGTERM, a hang-up, or the reader of the output left"},
+    {"125", "everything else: refused, disk limit, output not written, the sandbox failed"},
+    {NULL, NULL},
+};
+
+static const char *const examples[] = {
+    "isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'",
+    "isle run job.js --timeout 5 --memory 256",
+    "isle run plot.py --file data.csv:input/data.csv --artifact output/plot.png --output-dir .",
+    "isle run --stdin - -- sort -n < numbers",
+    "isle run --json -l bash -c 'echo out; exit 3'",
+    "isle run --url https://isle.example job.py",
+    NULL,
+};
+
+const struct verb verb_run = {
+    .name = "run",
+    .summary = "run one job: a snippet, a script or a command",
+    .forms = forms,
+    .about = "Runs one job in a sandbox of its own: no file, process or network of this machine.",
+    .notes = "What a snippet returns is printed as one line of JSON after its output. FILE itself "
+             "is\nnot in /workspace; --file puts files there.",
+    .options = run_own_options,
+    .n_options = RUN_N_OWN_OPTIONS,
+    .limits = true,
+    .operands = VALUES_FILE,
+    .statuses = statuses,
+    .examples = examples,
+    .run = run_main,
+};

@@ -510,7 +510,7 @@ static int check(struct builder *b, const struct lower_host *host)
     struct run_job *j = b->job;
     struct job_error why;
     int e = job_parse(j->json.data, j->json.len, (int)j->n_fds, &j->job, &why);
-    e = e ? e : lower_check_host(&j->job, host, &why);
+    e = e || !host ? e : lower_check_host(&j->job, host, &why);
     if (!e) {
         return 0;
     }

@@ -20,7 +20,8 @@ struct run_error {
     char text[640]; // what is wrong, naming option or field, value and bound
 };
 
-// 0 or -errno with *ret_error. run_job_done() either way.
+// `host` NULL: of another host, which will check it. 0 or -errno with *ret_error. run_job_done()
+// either way.
 int run_job_build(const struct run_options *o, const struct lower_host *host, struct run_job *ret,
                   struct run_error *ret_error);
 void run_job_done(struct run_job *j);

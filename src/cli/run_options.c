@@ -1,13 +1,14 @@
 #include "cli/run_options.h"
 
 #include "base/fd.h"
+#include "cli/remote.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define AT(field) offsetof(struct run_options, field)
 
-static const struct option own_options[] = {
+const struct option run_own_options[] = {
     {"--language", "-l", "LANG", OPTION_TEXT, AT(language),
      "python, javascript or bash; else by FILE's extension or #! line", "python javascript bash"},
     {"--code", "-c", "CODE", OPTION_TEXT, AT(code), "the code itself", NULL},
@@ -33,6 +34,11 @@ static const struct option own_options[] = {
     {"--launcher", NULL, "NAME", OPTION_TEXT, AT(launcher),
      "native or bwrap: what makes the sandbox; else what SANDBOX_FILESYSTEM_ISOLATION_BINARY says",
      "native bwrap"},
+    {"--url", NULL, "URL", OPTION_TEXT, AT(url),
+     "a service runs it: http://, https:// or unix:/PATH (isle serve)", NULL},
+    {"--key", NULL, "KEY", OPTION_TEXT, AT(key), REMOTE_KEY_HELP, NULL},
+    {"--session", NULL, "ID", OPTION_TEXT, AT(session),
+     "a service runs it in that session (isle sessions); without --url where ISLE_URL says", NULL},
     {"--json", NULL, NULL, OPTION_FLAG, AT(json), "one line: the whole result; nothing live", NULL},
     {"--show-plan", NULL, NULL, OPTION_FLAG, AT(show_plan),
      "prints what would happen (with --json as JSON); runs nothing", NULL},
@@ -40,12 +46,14 @@ static const struct option own_options[] = {
     VERB_HELP(struct run_options, help),
 };
 
-enum { N_OWN = ARRAY_LEN(own_options), N_OPTIONS = N_OWN + LIMIT_COUNT };
+_Static_assert(ARRAY_LEN(run_own_options) == RUN_N_OWN_OPTIONS, "as the header says");
+
+enum { N_OWN = RUN_N_OWN_OPTIONS, N_OPTIONS = N_OWN + LIMIT_COUNT };
 
 // The limits' rows come from their own table.
 static void fill_table(struct option table[N_OPTIONS])
 {
-    memcpy(table, own_options, sizeof own_options);
+    memcpy(table, run_own_options, N_OWN * sizeof *table);
     for (size_t i = 0; i < LIMIT_COUNT; i++) {
         table[N_OWN + i] = (struct option){limit_specs[i].option,
                                            NULL,
@@ -134,48 +142,3 @@ const char *run_options_of_field(const char *field)
     }
     return NULL;
 }
-
-static const struct verb_form forms[] = {
-    {"[OPTIONS] FILE", "a snippet in Python or JavaScript, or a script"},
-    {"[OPTIONS] -l LANG -c CODE", "the code itself"},
-    {"[OPTIONS] -l LANG -", "the code from standard input"},
-    {"[OPTIONS] -- CMD ARG...", "a command"},
-    {NULL, NULL},
-};
-
-static const struct verb_status statuses[] = {
-    {"its own", "the job ended by itself; 1 if that was 0 and it was no success (no result, an "
-                "artifact missing)"},
-    {"126, 127", "a command that cannot be executed, that is not there"},
-    {"128 + n", "signal n ended it"},
-    {"124", "out of time: wall time or CPU time"},
-    {"137", "out of memory"},
-    {"130", "cancelled: Ctrl-C, Ctrl-\\, SIGTERM, a hang-up, or the reader of the output left"},
-    {"125", "everything else: refused, disk limit, output not written, the sandbox failed"},
-    {NULL, NULL},
-};
-
-static const char *const examples[] = {
-    "isle run -l python -c 'return params[\"a\"] + 1' --params '{\"a\": 41}'",
-    "isle run job.js --timeout 5 --memory 256",
-    "isle run plot.py --file data.csv:input/data.csv --artifact output/plot.png --output-dir .",
-    "isle run --stdin - -- sort -n < numbers",
-    "isle run --json -l bash -c 'echo out; exit 3'",
-    NULL,
-};
-
-const struct verb verb_run = {
-    .name = "run",
-    .summary = "run one job: a snippet, a script or a command",
-    .forms = forms,
-    .about = "Runs one job in a sandbox of its own: no file, process or network of this machine.",
-    .notes = "What a snippet returns is printed as one line of JSON after its output. FILE itself "
-             "is\nnot in /workspace; --file puts files there.",
-    .options = own_options,
-    .n_options = ARRAY_LEN(own_options),
-    .limits = true,
-    .operands = VALUES_FILE,
-    .statuses = statuses,
-    .examples = examples,
-    .run = run_main,
-};

@@ -1,4 +1,4 @@
-// run_options.h: what `isle run` was told, and its row among the verbs.
+// run_options.h: what `isle run` was told.
 #ifndef ISLE_CLI_RUN_OPTIONS_H
 #define ISLE_CLI_RUN_OPTIONS_H
 
@@ -6,9 +6,8 @@
 #include "cli/verb.h"
 #include "model/limits.h"
 
-extern const struct verb verb_run;
 // run.c
-int run_main(int argc, char **argv, const struct cli_places *places);
+extern const struct verb verb_run;
 
 struct run_options {
     const char *language;
@@ -23,6 +22,7 @@ struct run_options {
     const char *output_dir, *network;
     const char *launcher; // "native", "bwrap", or NULL
     struct front_given given;
+    const char *url, *key, *session; // url or session: a service runs it
     bool json, show_plan, help;
 };
 
@@ -30,6 +30,10 @@ struct run_options {
 // run_options_done() either way.
 int run_options_parse(char **argv, struct run_options *ret, struct option_error *ret_error);
 void run_options_done(struct run_options *o);
+
+// Its own options, for the row among the verbs; the limits' come from their own table.
+extern const struct option run_own_options[];
+enum { RUN_N_OWN_OPTIONS = 20 };
 
 // The option that sets this field of a job ("limits.memory_mb" is "--memory"), or NULL.
 const char *run_options_of_field(const char *field);

@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "cli/beside.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,14 +105,12 @@ void serve_options_done(struct serve_options *o)
 static int execute(char **argv, const struct cli_places *places)
 {
     struct front_error why;
-    char path[4096], name[] = "isled";
+    char name[] = "isled";
     if (front_check_places(places, &why)) {
         return verb_complain("serve", "%s", why.text);
     }
-    snprintf(path, sizeof path, "%s/isled", places->libexec_dir);
     argv[0] = name;
-    execv(path, argv);
-    return verb_complain("serve", "%.300s: %m; install isle as a whole", path);
+    return beside_execute(places, "serve", "isled", argv);
 }
 
 static int serve_main(int argc, char **argv, const struct cli_places *places)

@@ -9,16 +9,6 @@
 
 enum { NAME_WIDTH = 24 };
 
-const struct verb *verb_find(const char *name)
-{
-    for (size_t i = 0; verbs[i]; i++) {
-        if (strcmp(verbs[i]->name, name) == 0) {
-            return verbs[i];
-        }
-    }
-    return NULL;
-}
-
 int verb_complain(const char *name, const char *format, ...)
 {
     char text[1024];
@@ -158,16 +148,4 @@ void verb_help(const struct verb *v, FILE *out)
     for (size_t i = 0; v->examples[i]; i++) {
         fprintf(out, "  %s\n", v->examples[i]);
     }
-}
-
-void verb_help_all(FILE *out)
-{
-    fputs("isle runs untrusted code, each job in a sandbox of its own.\n\nUsage: isle VERB ...\n\n",
-          out);
-    for (size_t i = 0; verbs[i]; i++) {
-        fprintf(out, "  %-10s %s\n", verbs[i]->name, verbs[i]->summary);
-    }
-    fputs("\n  --help     this text; isle VERB --help says more\n  --version  the version\n\n"
-          "Example: isle run -l python -c 'return 6 * 7'\n",
-          out);
 }

@@ -31,7 +31,8 @@ struct verb {
     const char *operands;               // how they are completed, as option.values
     const struct verb_status *statuses; // ends with status NULL
     const char *const *examples;        // whole commands; ends with NULL
-    // argv[0] is the verb's name. Exit status of the process. Settings come from `environ`.
+    // argv[0] is the verb's name. Exit status of the process. Settings come from `environ`. NULL:
+    // another program does it (remote.h).
     int (*run)(int argc, char **argv, const struct cli_places *places);
 };
 

@@ -1,0 +1,122 @@
+#include "cli/remote.h"
+
+#include "base/fd.h"
+#include "cli/remote_verbs.h"
+
+#include <string.h>
+
+const struct verb *remote_find(const char *name)
+{
+    for (size_t i = 0; i < n_remote_verbs; i++) {
+        if (strcmp(remote_verbs[i].verb->name, name) == 0) {
+            return remote_verbs[i].verb;
+        }
+    }
+    return NULL;
+}
+
+static const struct remote_action *actions_of(const struct verb *v)
+{
+    size_t i = 0;
+    while (i + 1 < n_remote_verbs && remote_verbs[i].verb != v) {
+        i++;
+    }
+    return remote_verbs[i].actions;
+}
+
+// Is `word` one of those in `list`, which have spaces between?
+static bool is_among(const char *word, const char *list)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)); p += n) {
+        if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' ')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// How many operands there must be and may be: words before and inside the brackets.
+static void count_operands(const char *operands, size_t *ret_least, size_t *ret_most)
+{
+    size_t least = 0, most = 0;
+    for (const char *p = operands; *p; p += strspn(p, " ")) {
+        most++;
+        least += *p != '[';
+        p += strcspn(p, " ");
+    }
+    *ret_least = least;
+    *ret_most = most;
+}
+
+static bool is_given(const struct option *o, const struct remote_options *options)
+{
+    const char *field = (const char *)options + o->offset;
+    return o->kind == OPTION_FLAG ? *(const bool *)field
+                                  : *(const char *const *)(const void *)field != NULL;
+}
+
+// 0 or an exit status.
+static int check_options(const struct verb *v, const struct remote_command *c)
+{
+    const struct remote_action *a = c->action;
+    for (size_t i = 0; i < v->n_options; i++) {
+        const struct option *o = &v->options[i];
+        bool given = is_given(o, &c->options);
+        bool fits = is_among(o->name, "--url --key --json") || is_among(o->name, a->options);
+        if (given && !fits) {
+            return verb_complain(v->name, "%s: not an option of %s; see isle %s --help", o->name,
+                                 a->name, v->name);
+        }
+        if (!given && a->must && is_among(o->name, a->must)) {
+            return verb_complain(v->name, "%s needs %s %s; see isle %s --help", a->name, o->name,
+                                 o->argument, v->name);
+        }
+    }
+    return 0;
+}
+
+static const struct remote_action *find_action(const struct verb *v, const char *word)
+{
+    const struct remote_action *a = actions_of(v);
+    while (a->name && strcmp(a->name, word) != 0) {
+        a++;
+    }
+    return a->name ? a : NULL;
+}
+
+// 0 or an exit status.
+static int take_words(const struct verb *v, const struct option_rest *rest,
+                      struct remote_command *ret)
+{
+    size_t least = 0, most = 0;
+    // without a word the first action, which lists
+    const char *word = rest->n_operands ? rest->operands[0] : actions_of(v)->name;
+    ret->verb = v;
+    ret->action = find_action(v, word);
+    if (!ret->action) {
+        return verb_complain(v->name, "%.60s: unknown; it is one of %s (see isle %s --help)", word,
+                             v->operands, v->name);
+    }
+    ret->n_operands = rest->n_operands ? rest->n_operands - 1 : 0;
+    count_operands(ret->action->operands, &least, &most);
+    if (ret->n_operands < least || ret->n_operands > most || rest->command) {
+        return verb_complain(v->name, "%s takes %s; see isle %s --help", ret->action->name,
+                             most ? ret->action->operands : "no further word", v->name);
+    }
+    for (size_t i = 0; i < ret->n_operands; i++) {
+        ret->operands[i] = rest->operands[i + 1];
+    }
+    return check_options(v, ret);
+}
+
+bool remote_parse(const struct verb *v, char **argv, struct remote_command *ret, int *ret_status)
+{
+    struct option_rest rest;
+    *ret = (struct remote_command){};
+    if (!verb_begin(v, argv, &ret->options, &rest, ret_status)) {
+        return false;
+    }
+    *ret_status = take_words(v, &rest, ret);
+    return *ret_status == 0;
+}

@@ -1,0 +1,283 @@
+#include "cli/remote_verbs.h"
+
+#include "base/fd.h"
+
+#define AT(field) offsetof(struct remote_options, field)
+
+#define COMMON                                                                                     \
+    {"--url", NULL, "URL", OPTION_TEXT, AT(url), REMOTE_URL_HELP, NULL},                           \
+        {"--key", NULL, "KEY", OPTION_TEXT, AT(key), REMOTE_KEY_HELP, NULL},                       \
+        {"--json",    NULL,     NULL,                                                              \
+         OPTION_FLAG, AT(json), "the service's own answer: one document, or one a line",           \
+         NULL},                                                                                    \
+        VERB_HELP(struct remote_options, help)
+
+#define PLAIN_NOTE                                                                                 \
+    "At a terminal lists are tables with a head; elsewhere a tab stands between columns."
+
+static const struct verb_status statuses[] = {
+    {"0", "done"},
+    {"125", "refused, not there, no service, an answer that is none"},
+    {"130", "Ctrl-C and the like"},
+    {NULL, NULL},
+};
+
+// ---- isle jobs
+
+static const struct option jobs_options[] = {
+    {"--status", NULL, "STATUS", OPTION_TEXT, AT(status), "list: only those with this status",
+     "queued preparing running collecting completed failed cancelled"},
+    {"--limit", NULL, "N", OPTION_TEXT, AT(limit), "list: so many at most", NULL},
+    {"--cursor", NULL, "CURSOR", OPTION_TEXT, AT(cursor),
+     "list: goes on where the list before ended, as that said", NULL},
+    {"--wait", NULL, "SECONDS", OPTION_TEXT, AT(wait),
+     "submit: waits so long for the job's end before it answers", NULL},
+    {"--idempotency-key", NULL, "TEXT", OPTION_TEXT, AT(idempotency_key),
+     "submit: the same text and job again is the same job, not a second one", NULL},
+    COMMON,
+};
+
+static const struct remote_action jobs_actions[] = {
+    {"list", "", "--status --limit --cursor", NULL},
+    {"show", "JOB", "", NULL},
+    {"submit", "FILE", "--wait --idempotency-key", NULL},
+    {"wait", "JOB", "", NULL},
+    {"events", "JOB", "", NULL},
+    {"cancel", "JOB", "", NULL},
+    {},
+};
+
+static const struct verb_form jobs_forms[] = {
+    {"[list] [--status STATUS] [--limit N]", "your team's jobs, newest first"},
+    {"show JOB", "one job's result, as far as it is"},
+    {"submit [--wait SECONDS] FILE", "a job as JSON, - for standard input; prints its id"},
+    {"wait JOB", "waits for its end; ends as isle run does"},
+    {"events JOB", "what happens to it, as it happens"},
+    {"cancel JOB", "ends it; harmless when it has ended"},
+    {NULL, NULL},
+};
+
+static const struct verb_status jobs_statuses[] = {
+    {"0", "done"},
+    {"125", "refused, not there, no service, an answer that is none"},
+    {"130", "Ctrl-C and the like; the job goes on"},
+    {"any", "of wait, and of submit --wait once the job has ended: as isle run"},
+    {NULL, NULL},
+};
+
+static const char *const jobs_examples[] = {
+    "isle jobs list --status running",
+    "echo '{\"language\": \"python\", \"code\": \"return 42\"}' | isle jobs submit -",
+    "isle jobs wait 0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e",
+    NULL,
+};
+
+const struct verb verb_jobs = {
+    .name = "jobs",
+    .summary = "list, submit, follow and cancel jobs of a service",
+    .forms = jobs_forms,
+    .about = "Jobs of a service (isle serve): a job that it has accepted goes on without you.",
+    .notes = PLAIN_NOTE "\nisle run --url runs a job there as isle run does here.",
+    .options = jobs_options,
+    .n_options = ARRAY_LEN(jobs_options),
+    .operands = "list show submit wait events cancel",
+    .statuses = jobs_statuses,
+    .examples = jobs_examples,
+};
+
+// ---- isle sessions
+
+static const struct option sessions_options[] = {
+    {"--conversation", NULL, "ID", OPTION_TEXT, AT(conversation),
+     "create: the same conversation, agent and user again is the same session", NULL},
+    {"--agent", NULL, "ID", OPTION_TEXT, AT(agent), "create: which agent of the conversation",
+     NULL},
+    {"--user", NULL, "ID", OPTION_TEXT, AT(user), "create: which user", NULL},
+    {"--ttl", NULL, "HOURS", OPTION_TEXT, AT(ttl),
+     "create, extend: how long it lives from now on, 1 to 720 hours", NULL},
+    {"--limit", NULL, "N", OPTION_TEXT, AT(limit), "list: so many at most", NULL},
+    {"--cursor", NULL, "CURSOR", OPTION_TEXT, AT(cursor),
+     "list: goes on where the list before ended, as that said", NULL},
+    COMMON,
+};
+
+static const struct remote_action sessions_actions[] = {
+    {"list", "", "--limit --cursor", NULL},
+    {"create", "", "--conversation --agent --user --ttl", NULL},
+    {"show", "SESSION", "", NULL},
+    {"extend", "SESSION", "--ttl", NULL},
+    {"delete", "SESSION", "", NULL},
+    {},
+};
+
+static const struct verb_form sessions_forms[] = {
+    {"[list]", "your team's sessions"},
+    {"create [--ttl HOURS] [--conversation ID]", "makes one; prints its id"},
+    {"show SESSION", "one session"},
+    {"extend [--ttl HOURS] SESSION", "gives it more time"},
+    {"delete SESSION", "ends it; its files are removed"},
+    {NULL, NULL},
+};
+
+static const char *const sessions_examples[] = {
+    "session=$(isle sessions create --ttl 2)",
+    "isle run --session \"$session\" -l bash -c 'date >> log'",
+    "isle sessions delete \"$session\"",
+    NULL,
+};
+
+const struct verb verb_sessions = {
+    .name = "sessions",
+    .summary = "make, list and end sessions of a service",
+    .forms = sessions_forms,
+    .about = "Sessions of a service (isle serve): a /workspace that stays from job to job.",
+    .notes = PLAIN_NOTE "\nJobs of one session run one at a time, in order.",
+    .options = sessions_options,
+    .n_options = ARRAY_LEN(sessions_options),
+    .operands = "list create show extend delete",
+    .statuses = statuses,
+    .examples = sessions_examples,
+};
+
+// ---- isle files
+
+static const struct option files_options[] = {
+    {"--recursive", "-r", NULL, OPTION_FLAG, AT(recursive), "list: folders within folders too",
+     NULL},
+    {"--new", NULL, NULL, OPTION_FLAG, AT(new), "put: refused when the name is taken", NULL},
+    {"--if-match", NULL, "SHA256", OPTION_TEXT, AT(if_match),
+     "put, delete: only if the file's content still has this checksum", NULL},
+    {"--replace", NULL, NULL, OPTION_FLAG, AT(replace), "move: in place of a file that is there",
+     NULL},
+    COMMON,
+};
+
+static const struct remote_action files_actions[] = {
+    {"list", "SESSION[:PATH]", "--recursive", NULL},
+    {"get", "SESSION:PATH [LOCAL]", "", NULL},
+    {"put", "LOCAL SESSION:PATH", "--new --if-match", NULL},
+    {"delete", "SESSION:PATH", "--if-match", NULL},
+    {"move", "SESSION:PATH PATH", "--replace", NULL},
+    {},
+};
+
+static const struct verb_form files_forms[] = {
+    {"list [-r] SESSION[:PATH]", "what is in a folder of the session"},
+    {"get SESSION:PATH [LOCAL]", "copies a file here; - is standard output"},
+    {"put LOCAL SESSION:PATH", "copies a file there; - is standard input"},
+    {"delete SESSION:PATH", "removes a file, or a folder with what is in it"},
+    {"move SESSION:PATH PATH", "gives it another name in the same session"},
+    {NULL, NULL},
+};
+
+static const char *const files_examples[] = {
+    "isle files put data.csv \"$session:input/data.csv\"",
+    "isle files list -r \"$session\"",
+    "isle files get \"$session:output/plot.png\"",
+    NULL,
+};
+
+const struct verb verb_files = {
+    .name = "files",
+    .summary = "list, get, put, move and delete files of a session",
+    .forms = files_forms,
+    .about = "Files of a session: PATH is relative to its /workspace.",
+    .notes = PLAIN_NOTE "\nFiles arrive whole or not at all, with the checksum compared. A folder "
+                        "is got as a zip archive.",
+    .options = files_options,
+    .n_options = ARRAY_LEN(files_options),
+    .operands = "list get put delete move",
+    .statuses = statuses,
+    .examples = files_examples,
+};
+
+// ---- isle artifacts
+
+static const struct option artifacts_options[] = {
+    {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
+     "get: where they go, under their path in /workspace; must be given", VALUES_FOLDER},
+    COMMON,
+};
+
+static const struct remote_action artifacts_actions[] = {
+    {"list", "JOB", "", NULL},
+    {"get", "JOB [NAME]", "--output-dir", "--output-dir"},
+    {},
+};
+
+static const struct verb_form artifacts_forms[] = {
+    {"list JOB", "what a job left"},
+    {"get --output-dir DIR JOB [NAME]", "copies one of them, or all, here"},
+    {NULL, NULL},
+};
+
+static const char *const artifacts_examples[] = {
+    "isle artifacts list 0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e",
+    "isle artifacts get --output-dir results 0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e",
+    NULL,
+};
+
+const struct verb verb_artifacts = {
+    .name = "artifacts",
+    .summary = "list and get the files that a job left",
+    .forms = artifacts_forms,
+    .about = "Artifacts: files that a job named and left, kept as long as its result.",
+    .notes = PLAIN_NOTE "\nNo link in DIR is followed; a file that is there is replaced.",
+    .options = artifacts_options,
+    .n_options = ARRAY_LEN(artifacts_options),
+    .operands = "list get",
+    .statuses = statuses,
+    .examples = artifacts_examples,
+};
+
+// ---- isle key
+
+static const struct option key_options[] = {
+    {"--team", NULL, "TEAM", OPTION_TEXT, AT(team), "create: whose key it is; must be given", NULL},
+    {"--name", NULL, "NAME", OPTION_TEXT, AT(name), "create: what it is for; must be given", NULL},
+    {"--admin", NULL, NULL, OPTION_FLAG, AT(admin), "create: may make and revoke keys", NULL},
+    COMMON,
+};
+
+static const struct remote_action key_actions[] = {
+    {"list", "", "", NULL},
+    {"create", "", "--team --name --admin", "--team --name"},
+    {"revoke", "ID", "", NULL},
+    {},
+};
+
+static const struct verb_form key_forms[] = {
+    {"[list]", "all keys, by their ids"},
+    {"create --team TEAM --name NAME [--admin]", "makes one; prints it once"},
+    {"revoke ID", "makes it worthless"},
+    {NULL, NULL},
+};
+
+static const char *const key_examples[] = {
+    "export ISLE_KEY=$(isle key create --team me --name laptop)",
+    "isle key list",
+    "isle key revoke 9f86d081884c7d65",
+    NULL,
+};
+
+const struct verb verb_key = {
+    .name = "key",
+    .summary = "make, list and revoke keys of a service",
+    .forms = key_forms,
+    .about =
+        "Keys of a service (isle serve): each belongs to a team, and jobs to their key's team.",
+    .notes = PLAIN_NOTE "\nNeeds an admin's key, or none on the service's own host, through its "
+                        "socket.",
+    .options = key_options,
+    .n_options = ARRAY_LEN(key_options),
+    .operands = "list create revoke",
+    .statuses = statuses,
+    .examples = key_examples,
+};
+
+const struct remote_verb remote_verbs[] = {
+    {&verb_jobs, jobs_actions},   {&verb_sessions, sessions_actions},
+    {&verb_files, files_actions}, {&verb_artifacts, artifacts_actions},
+    {&verb_key, key_actions},
+};
+const size_t n_remote_verbs = ARRAY_LEN(remote_verbs);

@@ -1,0 +1,117 @@
+// `isle artifacts`
+#include "base/fd.h"
+#include "client/client.h"
+#include "client/fetch.h"
+#include "client/print.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static int tell_list(yyjson_val *data)
+{
+    static const struct print_column columns[] = {
+        {"path", "path"}, {"bytes", "size"}, {"type", "content_type"}, {"checksum", "checksum"}};
+    yyjson_val *list = yyjson_obj_get(data, "artifacts");
+    return print_table(stdout, isatty(STDOUT_FILENO), list, columns, ARRAY_LEN(columns));
+}
+
+// The job's result, of which the artifacts are a part.
+static yyjson_val *ask_job(struct client *c, yyjson_doc **ret_doc, int *ret_status)
+{
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
+    client_path(&path, "/sandbox/jobs/%s", c->command.operands[0]);
+    struct call call = CALL_INIT("GET", buf_text(&path));
+    call.max_bytes = CALL_RESULT_MAX;
+    return client_ask(c, &call, ret_doc, ret_status);
+}
+
+int artifacts_list(struct client *c)
+{
+    yyjson_doc *doc;
+    int status = 0;
+    yyjson_val *data = ask_job(c, &doc, &status);
+    if (!data) {
+        return status;
+    }
+    int e = c->command.options.json ? print_json(stdout, yyjson_obj_get(data, "artifacts"))
+                                    : tell_list(data);
+    yyjson_doc_free(doc);
+    return e ? verb_complain("artifacts", "%s", strerrordesc_np(-e)) : 0;
+}
+
+// A name of the service's that may become one here: what a path of a job's is, and nothing that a
+// terminal or a script would stumble over.
+static bool is_harmless(const char *name, char **ret)
+{
+    struct job_error why;
+    for (const char *p = name; *p; p++) {
+        if (iscntrl((unsigned char)*p)) {
+            return false;
+        }
+    }
+    return job_path("artifact", name, strlen(name), ret, &why) == 0;
+}
+
+// Which are to be written: the one that was named, or all. Malloc'ed; 0 or an exit status.
+static int choose(struct client *c, yyjson_val *data, struct job *wanted)
+{
+    const char *only = c->command.n_operands > 1 ? c->command.operands[1] : NULL;
+    yyjson_val *list = yyjson_obj_get(data, "artifacts"), *artifact;
+    size_t i, n;
+    only += only && strncmp(only, "/workspace/", 11) == 0 ? 11 : 0;
+    wanted->artifacts = calloc(yyjson_arr_size(list) + 1, sizeof *wanted->artifacts);
+    if (!wanted->artifacts) {
+        return verb_complain("artifacts", "not enough memory");
+    }
+    yyjson_arr_foreach(list, i, n, artifact)
+    {
+        const char *name = fetch_name(artifact);
+        struct job_artifact *to = &wanted->artifacts[wanted->n_artifacts];
+        if (only && (!name || strcmp(name, only) != 0)) {
+            continue;
+        }
+        if (!name || !is_harmless(name, &to->path) || strcmp(to->path, name) != 0) {
+            return verb_complain("artifacts",
+                                 "the service names a file that isle does not write: "
+                                 "%.200s",
+                                 name ? name : "none below /workspace");
+        }
+        wanted->n_artifacts++;
+    }
+    return only && wanted->n_artifacts == 0
+               ? verb_complain("artifacts", "%.200s: the job has no such artifact", only)
+               : 0;
+}
+
+static int get_chosen(struct client *c, yyjson_val *data, struct job *wanted)
+{
+    const char *folder = c->command.options.output_dir;
+    struct outdir to;
+    int e = outdir_open(&to, folder, wanted);
+    if (e) {
+        outdir_done(&to);
+        return verb_complain("artifacts", "--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
+    }
+    struct call_error none = {""};
+    e = fetch_artifacts(c, c->command.operands[0], data, &to);
+    outdir_done(&to);
+    return e             ? client_fail(c, e, &none)
+           : to.error[0] ? verb_complain("artifacts", "%s", to.error)
+                         : 0;
+}
+
+int artifacts_get(struct client *c)
+{
+    yyjson_doc *doc;
+    struct job wanted = {.stdin_fd = -1};
+    int status = 0;
+    yyjson_val *data = ask_job(c, &doc, &status);
+    if (!data) {
+        return status;
+    }
+    status = choose(c, data, &wanted);
+    status = status ? status : get_chosen(c, data, &wanted);
+    job_done(&wanted);
+    yyjson_doc_free(doc);
+    return status;
+}

@@ -1,0 +1,77 @@
+#include "client/client.h"
+
+#include "client/print.h"
+
+#include <errno.h>
+#include <string.h>
+
+int client_fail(const struct client *c, int error, const struct call_error *why)
+{
+    const char *verb = c->command.verb ? c->command.verb->name : "run";
+    if (error == -EINTR) {
+        verb_complain(verb, "cancelled");
+        return CLIENT_CANCELLED;
+    }
+    return verb_complain(verb, "%s", why->text[0] ? why->text : strerrordesc_np(-error));
+}
+
+int client_path(struct buf *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    buf_puts(out, CLIENT_API);
+    for (const char *p = format; *p; p++) {
+        if (p[0] == '%' && p[1] == 's') {
+            address_escape(out, va_arg(args, const char *), false);
+            p++;
+        } else {
+            buf_putc(out, *p);
+        }
+    }
+    va_end(args);
+    return out->error;
+}
+
+void client_query(struct buf *path, const char *name, const char *value)
+{
+    if (value) {
+        buf_printf(path, "%c%s=", memchr(buf_text(path), '?', path->len) ? '&' : '?', name);
+        address_escape(path, value, false);
+    }
+}
+
+yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc, int *ret_status)
+{
+    struct call_error why;
+    int e = call_make(&c->caller, call, &why);
+    yyjson_val *data = e ? NULL : call_data(call, ret_doc, &why);
+    if (!data) {
+        *ret_status = client_fail(c, e ? e : -EPROTO, &why);
+    }
+    call_done(call);
+    return data;
+}
+
+int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data))
+{
+    yyjson_doc *doc;
+    int status = 0;
+    yyjson_val *data = client_ask(c, call, &doc, &status);
+    if (!data) {
+        return status;
+    }
+    int e = c->command.options.json ? print_json(stdout, data) : print(data);
+    yyjson_doc_free(doc);
+    return e ? verb_complain(c->command.verb->name, "%s", strerrordesc_np(-e)) : 0;
+}
+
+bool client_number(const struct client *c, const char *option, const char *text)
+{
+    size_t whole = strspn(text, "0123456789");
+    size_t rest = text[whole] == '.' ? 1 + strspn(text + whole + 1, "0123456789") : 0;
+    if (whole > 0 && whole < 16 && rest != 1 && !text[whole + rest]) {
+        return true;
+    }
+    verb_complain(c->command.verb->name, "%s: %.60s is not a number", option, text);
+    return false;
+}

@@ -1,0 +1,51 @@
+// client.h: one run of isle-client: what it was told, whom it speaks to, what its parts share.
+#ifndef ISLE_CLIENT_CLIENT_H
+#define ISLE_CLIENT_CLIENT_H
+
+#include "cli/remote.h"
+#include "client/call.h"
+
+#define CLIENT_API "/api/v1"
+
+enum { CLIENT_CANCELLED = 130 };
+
+struct client {
+    struct remote_command command;
+    struct address to;
+    struct caller caller;
+};
+
+// What an action of a verb does: exit status of the process.
+typedef int (*client_action)(struct client *c);
+
+int jobs_list(struct client *c), jobs_show(struct client *c), jobs_submit(struct client *c);
+int jobs_wait(struct client *c), jobs_events(struct client *c), jobs_cancel(struct client *c);
+int sessions_list(struct client *c), sessions_create(struct client *c);
+int sessions_show(struct client *c), sessions_extend(struct client *c);
+int sessions_delete(struct client *c);
+int files_list(struct client *c), files_get(struct client *c), files_put(struct client *c);
+int files_delete(struct client *c), files_move(struct client *c);
+int artifacts_list(struct client *c), artifacts_get(struct client *c);
+int key_list(struct client *c), key_create(struct client *c), key_revoke(struct client *c);
+// `isle run --url`; argv[0] is "run".
+int client_run(struct client *c, char **argv);
+
+// Complains of a call that failed. The process's exit status.
+int client_fail(const struct client *c, int error, const struct call_error *why);
+
+// "/api/v1" and the format, in which every %s is escaped. 0 or -errno (sticky in the buffer).
+int client_path(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// "?NAME=VALUE" or "&NAME=VALUE"; nothing for NULL.
+void client_query(struct buf *path, const char *name, const char *value);
+
+// One call whose answer is JSON: its `data`, which *ret_doc owns; NULL after a complaint, and
+// *ret_status is the process's.
+yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc, int *ret_status);
+
+// A call whose answer is printed: with --json whole, else by `print`. Exit status.
+int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data));
+
+// A number as JSON has it: digits, at most one point. Else a complaint, and false.
+bool client_number(const struct client *c, const char *option, const char *text);
+
+#endif

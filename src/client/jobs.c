@@ -1,0 +1,255 @@
+// `isle jobs`
+#include "base/fd.h"
+#include "base/text.h"
+#include "cli/report.h"
+#include "client/client.h"
+#include "client/follow.h"
+#include "client/print.h"
+#include "codec/json.h"
+#include "model/job.h"
+
+#include <fcntl.h>
+#include <string.h>
+
+#define JOBS "/sandbox/jobs"
+
+static const struct print_column list_columns[] = {
+    {"job", "job_id"},         {"status", "status"},          {"reason", "reason"},
+    {"session", "session_id"}, {"submitted", "submitted_at"}, {"started", "started_at"},
+    {"ended", "ended_at"},
+};
+
+static const struct print_column show_fields[] = {
+    {"job", "job_id"},
+    {"status", "status"},
+    {"reason", "reason"},
+    {"error", "error"},
+    {"exit code", "exit_code"},
+    {"signal", "signal"},
+    {"result", "result"},
+    {"queued", "metadata.queued_at"},
+    {"started", "metadata.started_at"},
+    {"ended", "metadata.completed_at"},
+    {"wall ms", "usage.wall_ms"},
+    {"CPU ms", "usage.cpu_ms"},
+    {"memory bytes", "usage.memory_peak_bytes"},
+    {"stdout bytes", "usage.stdout_bytes"},
+    {"stderr bytes", "usage.stderr_bytes"},
+    {"isolation", "isolation.level"},
+};
+
+static int tell_list(yyjson_val *data)
+{
+    return print_list(data, list_columns, ARRAY_LEN(list_columns));
+}
+
+static int tell_one(yyjson_val *data)
+{
+    return print_fields(stdout, data, show_fields, ARRAY_LEN(show_fields));
+}
+
+static int tell_id(yyjson_val *data) { return print_word(stdout, yyjson_obj_get(data, "job_id")); }
+
+static int tell_nothing(yyjson_val *data)
+{
+    (void)data;
+    return 0;
+}
+
+int jobs_list(struct client *c)
+{
+    const struct remote_options *o = &c->command.options;
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
+    client_path(&path, JOBS);
+    client_query(&path, "status", o->status);
+    client_query(&path, "limit", o->limit);
+    client_query(&path, "cursor", o->cursor);
+    struct call call = CALL_INIT("GET", buf_text(&path));
+    return client_tell(c, &call, tell_list);
+}
+
+int jobs_show(struct client *c)
+{
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
+    client_path(&path, JOBS "/%s", c->command.operands[0]);
+    struct call call = CALL_INIT("GET", buf_text(&path));
+    call.max_bytes = CALL_RESULT_MAX;
+    return client_tell(c, &call, tell_one);
+}
+
+int jobs_cancel(struct client *c)
+{
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
+    client_path(&path, JOBS "/%s/cancel", c->command.operands[0]);
+    struct call call = CALL_INIT("POST", buf_text(&path));
+    return client_tell(c, &call, tell_nothing);
+}
+
+// ---- The end of a job
+
+// A command's result is its output once more: that is not printed twice.
+static bool is_own_value(yyjson_val *root)
+{
+    const char *result = yyjson_get_str(yyjson_obj_get(root, "result"));
+    const char *output = yyjson_get_str(yyjson_obj_get(root, "stdout"));
+    return !result || !output || !strstr(output, result);
+}
+
+// As `isle run` ends: the result on stdout, a line for people on stderr, the job's exit status.
+// `live`: its output has been written.
+static int end_as_run(struct client *c, const struct buf *final, bool live, bool line_open)
+{
+    struct json_error ignored;
+    yyjson_doc *doc = json_parse_envelope(buf_text(final), final->len, &ignored);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    struct report report = {.json = c->command.options.json,
+                            .snippet = is_own_value(root),
+                            .terminal = isatty(STDERR_FILENO),
+                            .line_open = live && line_open,
+                            .out = stdout,
+                            .err = stderr};
+    int status = doc ? report_print(&report, final) : -EBADMSG;
+    yyjson_doc_free(doc);
+    return status >= 0 ? status : verb_complain("jobs", "the service's result is none");
+}
+
+int jobs_wait(struct client *c)
+{
+    bool json = c->command.options.json;
+    struct follow f = {.c = c,
+                       .out = json ? -1 : STDOUT_FILENO,
+                       .err = json ? -1 : STDERR_FILENO,
+                       .max_result = CALL_RESULT_MAX};
+    struct call_error why;
+    snprintf(f.id, sizeof f.id, "%s", c->command.operands[0]);
+    int e = follow_job(&f, &why);
+    int status = e ? client_fail(c, e, &why) : end_as_run(c, &f.final, true, f.line_open);
+    follow_done(&f);
+    return status;
+}
+
+// ---- isle jobs events
+
+// One event a line: with --json an object, else its name and its data. Both are the service's
+// bytes: no control character reaches the reader.
+static int tell_event(void *ctx, const struct sse_event *e)
+{
+    struct client *c = ctx;
+    struct json_error ignored;
+    yyjson_doc *doc = json_parse_envelope(e->data, e->len, &ignored);
+    if (!doc) {
+        return -EPROTO;
+    }
+    AUTO_BUF struct buf text = BUF_INIT((size_t)2 * CALL_RESULT_MAX);
+    int rc = json_write(&text, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    AUTO_FREE char *data = rc ? NULL : buf_take(&text);
+    AUTO_FREE char *name = strdup(e->name);
+    if (!data || !name) {
+        return rc ? rc : -ENOMEM;
+    }
+    text_no_controls(data);
+    text_no_controls(name);
+    bool plain = strspn(name, "abcdefghijklmnopqrstuvwxyz_") == strlen(name);
+    if (c->command.options.json) {
+        printf("{\"event\":\"%s\",\"data\":%s}\n", plain ? name : "unknown", data);
+    } else {
+        printf("%s\t%s\n", name, data);
+    }
+    return fflush(stdout) ? -ECANCELED : 0;
+}
+
+int jobs_events(struct client *c)
+{
+    struct follow f = {
+        .c = c, .out = -1, .err = -1, .max_result = CALL_RESULT_MAX, .seen = tell_event, .ctx = c};
+    struct call_error why;
+    snprintf(f.id, sizeof f.id, "%s", c->command.operands[0]);
+    int e = follow_job(&f, &why);
+    follow_done(&f);
+    return e ? client_fail(c, e, &why) : 0;
+}
+
+// ---- isle jobs submit
+
+// The whole file, or standard input. 0 or an exit status after a complaint.
+static int read_job(const char *path, struct buf *out)
+{
+    bool own = strcmp(path, "-") == 0;
+    AUTO_CLOSE int fd =
+        own ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    char piece[8192];
+    for (ssize_t n = 1; n > 0;) {
+        n = fd < 0 ? -errno : fd_read_full(fd, piece, sizeof piece);
+        if (n < 0) {
+            return verb_complain("jobs", "%.300s: %s", path, strerrordesc_np((int)-n));
+        }
+        if (buf_add(out, piece, (size_t)n)) {
+            return verb_complain("jobs", "%.300s is above the maximum of %zu bytes", path,
+                                 out->max);
+        }
+    }
+    return 0;
+}
+
+// A job that has ended in time: its result as `isle run` tells it, with its output.
+static int end_of_submission(struct client *c, yyjson_val *data)
+{
+    static const char *const ends[] = {"completed", "failed", "cancelled"};
+    const char *status = yyjson_get_str(yyjson_obj_get(data, "status"));
+    bool ended = false;
+    for (size_t i = 0; status && i < ARRAY_LEN(ends); i++) {
+        ended = ended || strcmp(status, ends[i]) == 0;
+    }
+    if (!ended) {
+        int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);
+        return e ? verb_complain("jobs", "%s", strerrordesc_np(-e)) : 0;
+    }
+    AUTO_BUF struct buf final = BUF_INIT(CALL_RESULT_MAX);
+    if (json_write(&final, data)) {
+        return verb_complain("jobs", "the result is too large");
+    }
+    const char *out = yyjson_get_str(yyjson_obj_get(data, "stdout"));
+    const char *err = yyjson_get_str(yyjson_obj_get(data, "stderr"));
+    if (!c->command.options.json) {
+        print_text(stdout, out ? out : "");
+        fflush(stdout);
+        print_text(stderr, err ? err : "");
+    }
+    return end_as_run(c, &final, false, out && *out && out[strlen(out) - 1] != '\n');
+}
+
+int jobs_submit(struct client *c)
+{
+    const struct remote_options *o = &c->command.options;
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16), body = BUF_INIT(JOB_MAX_JSON_BYTES);
+    char key[600];
+    if (o->wait && !client_number(c, "--wait", o->wait)) {
+        return CLI_REFUSED;
+    }
+    int status = read_job(c->command.operands[0], &body);
+    if (status) {
+        return status;
+    }
+    client_path(&path, JOBS);
+    client_query(&path, "wait", o->wait);
+    struct call call = CALL_INIT("POST", buf_text(&path));
+    call.body = buf_text(&body);
+    call.body_len = body.len;
+    call.max_bytes = CALL_RESULT_MAX;
+    call.silence_s = o->wait ? CALL_SILENCE_S + (unsigned)strtoul(o->wait, NULL, 10) % 100000 : 0;
+    if (o->idempotency_key) {
+        if (strpbrk(o->idempotency_key, "\r\n") || strlen(o->idempotency_key) > 256) {
+            return verb_complain("jobs", "--idempotency-key: one line of at most 256 bytes");
+        }
+        snprintf(key, sizeof key, "Idempotency-Key: %s", o->idempotency_key);
+        call.headers[0] = key;
+    }
+    yyjson_doc *doc;
+    yyjson_val *data = client_ask(c, &call, &doc, &status);
+    if (data) {
+        status = end_of_submission(c, data);
+        yyjson_doc_free(doc);
+    }
+    return status;
+}

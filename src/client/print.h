@@ -1,0 +1,35 @@
+// print.h: what the service says, for people and for scripts. None of it reaches a terminal with a
+// control character in it, nor a line of columns with a tab or a newline.
+#ifndef ISLE_CLIENT_PRINT_H
+#define ISLE_CLIENT_PRINT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <yyjson.h>
+
+struct print_column {
+    const char *head;
+    const char *key; // of an object; "a.b" is a member of a member
+};
+
+// Objects of an array, one a line: at a terminal in columns with a head, else with tabs between.
+// Absent and null are "-". 0 or -ENOMEM.
+int print_table(FILE *out, bool terminal, yyjson_val *array, const struct print_column *columns,
+                size_t n);
+
+// A list that `data` is or has, and on stderr how the next page is asked for.
+int print_list(yyjson_val *data, const struct print_column *columns, size_t n);
+
+// The named members of an object that are there, each "HEAD: VALUE" on a line.
+int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n);
+
+// One value on a line of its own.
+int print_word(FILE *out, yyjson_val *value);
+
+// A job's output: as it is, or for a terminal (cli/terminal.h).
+int print_text(FILE *out, const char *text);
+
+// The whole value as one line of JSON. 0 or -errno.
+int print_json(FILE *out, yyjson_val *value);
+
+#endif

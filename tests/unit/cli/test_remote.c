@@ -1,0 +1,90 @@
+// Words of the verbs that speak to a service: every action, and what is refused.
+#include "base/fd.h"
+#include "cli/remote.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MAX = 10 };
+
+static int parse(const char *const *words, struct remote_command *c)
+{
+    char *argv[MAX + 1] = {};
+    int status = 0;
+    for (size_t i = 0; words[i]; i++) {
+        argv[i] = (char *)(uintptr_t)words[i];
+    }
+    return remote_parse(remote_find(words[0]), argv, c, &status) ? 0 : status;
+}
+
+static void what_is_taken(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[MAX], *action;
+        size_t n;
+    } rows[] = {
+        {{"jobs"}, "list", 0},
+        {{"jobs", "--status", "failed"}, "list", 0},
+        {{"jobs", "submit", "-", "--wait=3"}, "submit", 1},
+        {{"sessions", "create", "--ttl", "2"}, "create", 0},
+        {{"files", "get", "s:p"}, "get", 1},
+        {{"files", "get", "s:p", "-"}, "get", 2},
+        {{"files", "move", "s:p", "q", "--replace"}, "move", 2},
+        {{"files", "list", "-r", "s"}, "list", 1},
+        {{"artifacts", "get", "j", "n", "--output-dir", "d"}, "get", 2},
+        {{"key", "create", "--team=a", "--name=b", "--admin"}, "create", 0},
+        {{"key", "--url", "unix:/x", "--key", "k", "--json"}, "list", 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct remote_command c;
+        assert_int_equal(parse(rows[i].words, &c), 0);
+        assert_string_equal(c.action->name, rows[i].action);
+        assert_int_equal(c.n_operands, rows[i].n);
+        for (size_t k = 0; k < c.n_operands; k++) {
+            assert_non_null(c.operands[k]);
+        }
+    }
+}
+
+static void what_is_refused(void **state)
+{
+    (void)state;
+    static const char *const rows[][MAX] = {
+        {"jobs", "destroy"},
+        {"jobs", "show"},
+        {"jobs", "show", "a", "b"},
+        {"jobs", "list", "a"},
+        {"jobs", "list", "--wait", "3"},
+        {"jobs", "list", "--", "x"},
+        {"jobs", "cancel", "a", "--status", "failed"},
+        {"sessions", "show", "a", "--ttl", "3"},
+        {"sessions", "--team", "x"},
+        {"files", "put", "a"},
+        {"files", "get", "s:p", "x", "y"},
+        {"files", "move", "s:p"},
+        {"artifacts", "get", "j"},
+        {"key", "create", "--team", "a"},
+        {"key", "create", "--name", "a"},
+        {"key", "revoke"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct remote_command c;
+        assert_int_equal(parse(rows[i], &c), CLI_REFUSED);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_taken),
+        cmocka_unit_test(what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
