@@ -48,16 +48,45 @@ class Count:
         self.skipped += other.skipped
 
 
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """A second build folder with other options."""
+
+    folder: str
+    options: tuple[str, ...]
+    env: dict[str, str] | None = None
+
+    @property
+    def path(self) -> pathlib.Path:
+        return BUILD / self.folder
+
+
+SANITIZED = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
+ASAN = Build("asan", (*SANITIZED, "-Dbuildtype=debug", "-Doptimization=1"))
+# One for both: calls fail on purpose, and lines are counted.
+COUNTED = Build("counted", ("-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"))
+FUZZ = Build("fuzz", ("-Dfuzz=true", "-Dtests=false", *SANITIZED, "-Dbuildtype=debugoptimized"), env={"CC": "clang"})
+# -O1 keeps the analyzer's paths few enough to finish; warnings are errors in every build. Leaks are the sanitizers'
+# business: the analyzer sees some where a pointer is put into a table.
+ANALYZER_FLAGS = "-fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak"
+ANALYZER = Build("analyzer", ("-Dtests=false", "-Doptimization=1", f"-Dc_args={ANALYZER_FLAGS}"))
+
+# For a part that shares the CPUs with others.
+BESIDE = {"ISLE_TEST_SHARED_HOST": "1", "ISLE_TEST_SLOW": "3"}
+
+
 class Part:
     """What one part may use: commands whose output lands in its log."""
 
-    def __init__(self, name: str, options: argparse.Namespace):
+    def __init__(self, name: str, options: argparse.Namespace, nice: bool = False):
         self.name = name
         self.options = options
+        self.nice = nice
         self.log = LOGS / name
         self.log.write_bytes(b"")
 
     def run(self, *command: str | os.PathLike, env: dict[str, str] | None = None) -> int:
+        command = (*("nice", "-n", "15") * self.nice, *command)
         with self.log.open("ab") as log:
             log.write(f"$ {' '.join(map(str, command))}\n".encode())
             log.flush()
@@ -76,24 +105,26 @@ class Part:
         """A command that is one test."""
         return Count(passed=1) if self.run(*command, env=env) == 0 else Count(failed=1)
 
-    def setup(self, folder: str, *options: str, env: dict[str, str] | None = None) -> bool:
-        """A second build folder with other options."""
+    def setup(self, build: Build) -> bool:
         # Named inside build/, so that one folder holds all that can be thrown away.
-        if not (BUILD / folder / "build.ninja").exists() and self.run(
-            "meson", "setup", BUILD / folder, *options, env=env
+        if not (build.path / "build.ninja").exists() and self.run(
+            "meson", "setup", build.path, *build.options, env=build.env
         ):
             return False
-        return self.run("ninja", "-k", "0", "-C", BUILD / folder) == 0
+        return self.run("ninja", "-k", "0", "-C", build.path) == 0
 
     def meson(self, folder: pathlib.Path, *options: str, env: dict[str, str] | None = None) -> Count:
         status = self.run("meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", *options, env=env)
         return self.junit(folder / "meson-logs" / "testlog.junit.xml", status)
 
-    def pytest(self, *arguments: str, env: dict[str, str] | None = None) -> Count:
+    def pytest(self, *arguments: str, env: dict[str, str] | None = None, apart: bool = False) -> Count:
+        """apart: beside another part, so with a network and files of its own, and without a look at the whole host."""
         xml = LOGS / f"{self.name}.xml"
         xml.unlink(missing_ok=True)
         long = {"ISLE_LONG": "1"} if self.options.long else {}
+        env = (BESIDE if apart else {}) | (env or {})
         status = self.run(
+            *((sys.executable, "tools/apart.py") if apart else ()),
             VENV / "pytest",
             "-q",
             "-rs",
@@ -101,7 +132,7 @@ class Part:
             "no:cacheprovider",
             f"--junitxml={xml}",
             *arguments,
-            env={"SANDBOX_RUNTIME_ROOT": str(RUNTIME), "PYTHONDONTWRITEBYTECODE": "1"} | long | (env or {}),
+            env={"SANDBOX_RUNTIME_ROOT": str(RUNTIME), "PYTHONDONTWRITEBYTECODE": "1"} | long | env,
         )
         return self.junit(xml, status)
 
@@ -188,11 +219,7 @@ def part_tidy(part: Part) -> Count:
 
 
 def part_analyzer(part: Part) -> Count:
-    # -O1 keeps the analyzer's paths few enough to finish; warnings are errors in every build. Leaks are the
-    # sanitizers' business: the analyzer sees some where a pointer is put into a table.
-    flags = "-fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak"
-    done = part.setup("analyzer", "-Dtests=false", "-Doptimization=1", f"-Dc_args={flags}")
-    return Count(passed=1) if done else Count(failed=1)
+    return Count(passed=1) if part.setup(ANALYZER) else Count(failed=1)
 
 
 def part_shellcheck(part: Part) -> Count:
@@ -203,6 +230,12 @@ def part_ruff(part: Part) -> Count:
     count = part.check(VENV / "ruff", "check", "--no-cache", ".")
     count.add(part.check(VENV / "ruff", "format", "--no-cache", "--check", "."))
     return count
+
+
+def part_builds(part: Part) -> Count:
+    """What later parts run, so that they only run it."""
+    done = [part.setup(build) for build in (ASAN, COUNTED, FUZZ)]
+    return Count(passed=done.count(True), failed=done.count(False))
 
 
 def part_cross(part: Part) -> Count:
@@ -216,68 +249,63 @@ SANITIZERS = {
 
 
 def part_sanitize(part: Part) -> Count:
-    options = ["-Db_sanitize=address,undefined", "-Db_lundef=false", "-Dbuildtype=debug", "-Doptimization=1"]
-    if not part.setup("asan", *options):
+    if not part.setup(ASAN):
         return Count(failed=1, notes=["the sanitizer build failed"])
-    return part.meson(BUILD / "asan", "-t", "4", env=SANITIZERS)
+    return part.meson(ASAN.path, "-t", "4", env=SANITIZERS)
 
 
 def part_sanitized(part: Part) -> Count:
     # What a user can say and what a job can print: the paths that read foreign bytes.
     names = ("options", "status", "result", "output")
-    env = {"ISLE": str(BUILD / "asan/src/app/isle"), "ISLE_TEST_SLOW": "4"}
-    return part.pytest(*(f"tests/e2e/test_run_{name}.py" for name in names), env=SANITIZERS | env)
+    env = {"ISLE": str(ASAN.path / "src/app/isle"), "ISLE_TEST_SLOW": "8"}
+    return part.pytest(*(f"tests/e2e/test_run_{name}.py" for name in names), env=SANITIZERS | env, apart=True)
 
 
-# One build for both: calls fail on purpose, and lines are counted.
-COUNTED = BUILD / "counted"
-COUNTED_OPTIONS = ("-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug")
 # Of the tests of the real programs those that lead where no unit test does: ranges, claims, what other starts left.
 COUNTED_TESTS = ("e2e/test_start",)
 
 
 def part_inject(part: Part) -> Count:
-    if not part.setup(COUNTED.name, *COUNTED_OPTIONS):
+    if not part.setup(COUNTED):
         return Count(failed=1, notes=["the build with failure injection failed"])
     # Only the tests that make calls fail; the others are as in the ordinary build.
     listed = subprocess.run(
-        ["meson", "test", "-C", COUNTED, "--no-rebuild", "--list"], capture_output=True, text=True, check=False
+        ["meson", "test", "-C", COUNTED.path, "--no-rebuild", "--list"], capture_output=True, text=True, check=False
     ).stdout
     names = [line.split(" / ")[-1] for line in listed.splitlines() if "inject" in line and " / " in line]
-    tool = (sys.executable, "tools/coverage.py", COUNTED)
+    tool = (sys.executable, "tools/coverage.py", COUNTED.path)
     part.run(*tool, "reset")  # else each program tries to write its counters when it ends
-    count = part.meson(COUNTED, "-t", "4", *names)
+    count = part.meson(COUNTED.path, "-t", "4", *names)
     part.run(*tool, "off")
     return count
 
 
 def part_coverage(part: Part) -> Count:
-    if not part.setup(COUNTED.name, *COUNTED_OPTIONS):
+    if not part.setup(COUNTED):
         return Count(failed=1, notes=["the build that counts lines failed"])
-    tool = (sys.executable, "tools/coverage.py", COUNTED)
+    tool = (sys.executable, "tools/coverage.py", COUNTED.path)
     count = part.check(*tool, "reset")
     try:
-        count.add(part.meson(COUNTED, "-t", "4"))
+        count.add(part.meson(COUNTED.path, "-t", "4"))
         tests = (f"tests/{name}.py" for name in COUNTED_TESTS)
-        env = {"ISLE": str(COUNTED / "src/app/isle"), "ISLE_TEST_SLOW": "2"}
-        count.add(part.pytest(*tests, env=env))
+        env = {"ISLE": str(COUNTED.path / "src/app/isle"), "ISLE_TEST_SLOW": "4"}
+        count.add(part.pytest(*tests, env=env, apart=True))
         count.add(part.check(*tool, "report"))
     finally:
         part.run(*tool, "off")
-    table = (COUNTED / "coverage/table.txt").read_text().splitlines()
+    table = (COUNTED.path / "coverage/table.txt").read_text().splitlines()
     count.notes += table
     return count
 
 
 def part_fuzz(part: Part) -> Count:
     # The corpora are replayed by the unit tests; here libFuzzer goes on from them for a moment, with --long for long.
-    options = ["-Dfuzz=true", "-Dtests=false", "-Db_sanitize=address,undefined", "-Db_lundef=false"]
-    if not part.setup("fuzz", *options, "-Dbuildtype=debugoptimized", env={"CC": "clang"}):
+    if not part.setup(FUZZ):
         return Count(failed=1, notes=["the fuzz build failed"])
-    part.run("meson", "configure", BUILD / "fuzz", f"-Dfuzz_seconds={300 if part.options.long else 5}")
-    if part.run("ninja", "-C", BUILD / "fuzz"):
+    part.run("meson", "configure", FUZZ.path, f"-Dfuzz_seconds={300 if part.options.long else 5}")
+    if part.run("ninja", "-C", FUZZ.path):
         return Count(failed=1, notes=["the fuzz build failed"])
-    return part.meson(BUILD / "fuzz")
+    return part.meson(FUZZ.path)
 
 
 def part_root(part: Part) -> Count:
@@ -303,17 +331,12 @@ def part_attack(part: Part) -> Count:
 def part_variant(part: Part) -> Count:
     """Tests whose verdict depends on the launcher or the user, again as tests/e2e/variants.py says."""
     env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_VARIANT": part.name}
-    if part.name in BESIDE:
-        env["ISLE_TEST_SHARED_HOST"] = "1"
-    return part.pytest("tests/e2e", "tests/attack", env=env)
+    return part.pytest("tests/e2e", "tests/attack", env=env, apart=True)
 
 
 def part_compat(part: Part) -> Count:
-    return part.pytest("tests/compat", env={"ISLE": str(BUILD / "src/app/isle")})
-
-
-def exists(path: str) -> Callable[[], bool]:
-    return lambda: (ROOT / path).exists()
+    # Not apart: what it compares comes from package registries.
+    return part.pytest("tests/compat", env={"ISLE": str(BUILD / "src/app/isle")} | BESIDE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -324,14 +347,12 @@ class Kind:
     fast: bool = False
     # Only when asked for: another part does the same and more.
     alone: bool = False
-    # Parts of one stage run side by side; those of the last stages measure time and run alone.
+    # Parts of one stage run side by side (WORKERS); those of one lane one after another.
     stage: int = 0
-    present: Callable[[], bool] = lambda: True
+    lane: str = ""
+    # Gives way to what measures time beside it.
+    nice: bool = False
 
-
-# Variants that run beside a part which starts processes and installs files: what is looked for on the whole host would
-# be that part's.
-BESIDE = ("native-user", "bwrap-root")
 
 KINDS = (
     Kind("unit", part_unit, "unit tests", fast=True),
@@ -341,36 +362,48 @@ KINDS = (
     Kind("ruff", part_ruff, "Python: lint and layout", fast=True),
     Kind("pending", part_pending, "every case and attack: tested or waiting", fast=True),
     Kind("shellcheck", part_shellcheck, "shell scripts", fast=True),
-    Kind("analyzer", part_analyzer, "gcc -fanalyzer", stage=1),
-    Kind("cross", part_cross, "build for aarch64", stage=1),
-    Kind("tidy", part_tidy, "clang-tidy", stage=1),
-    Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2),
-    Kind("inject", part_inject, "every call that can fail, failed once", stage=2, alone=True),
-    Kind(
-        "fuzz", part_fuzz, "fuzzing for a moment (clang, libFuzzer)", stage=2, present=exists("tests/fuzz/meson.build")
-    ),
-    Kind("root", part_root, "the runtime root: fonts, locales, rights", stage=3, present=exists("tests/root")),
-    Kind("examples", part_examples, "the examples", stage=4, present=exists("examples/run")),
-    Kind("e2e", part_e2e, "behaviour of the real program", stage=5, present=exists("tests/e2e")),
-    Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=6, present=exists("tests/e2e")),
-    Kind("attack", part_attack, "attacks", stage=7, present=exists("tests/attack")),
-    Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=8, present=exists("tests/e2e")),
-    Kind("compat", part_compat, "other people's programs as jobs", stage=9, present=exists("tests/compat")),
-    # Variants (part_variant): two beside parts that mostly compute, none beside another. Tests that share the
-    # canaries' addresses wait for each other (tests/conftest.py).
-    Kind("native-user", part_variant, "user with subordinate ids and groups", stage=8),
-    Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=9),
-    Kind("bwrap-user", part_variant, "the same, as that user", stage=10),
-    Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=12),
-    Kind("native-container", part_variant, "root of a container", stage=13),
+    # What looks at the whole host, beside what only compiles: that starts no process which could be a job's, and
+    # writes nothing outside of build/.
+    Kind("root", part_root, "the runtime root: fonts, locales, rights", stage=1, lane="host"),
+    Kind("examples", part_examples, "the examples", stage=1, lane="host"),
+    Kind("e2e", part_e2e, "behaviour of the real program", stage=1, lane="host"),
+    Kind("attack", part_attack, "attacks", stage=1, lane="host"),
+    Kind("tidy", part_tidy, "clang-tidy", stage=1, lane="compile", nice=True),
+    Kind("builds", part_builds, "builds: sanitizers, counters, fuzzers", stage=1, lane="compile", nice=True),
+    Kind("analyzer", part_analyzer, "gcc -fanalyzer", stage=1, lane="compile", nice=True),
+    Kind("cross", part_cross, "build for aarch64", stage=1, lane="compile", nice=True),
+    # The rest, the longest first. Unit tests of two builds would meet in their folders.
+    Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=2, lane="units"),
+    Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2, lane="units"),
+    Kind("inject", part_inject, "every call that can fail, failed once", stage=2, lane="units", alone=True),
+    Kind("fuzz", part_fuzz, "fuzzing for a moment (clang, libFuzzer)", stage=2, lane="units"),
+    Kind("bwrap-user", part_variant, "user with subordinate ids, Bubblewrap", stage=2),
+    Kind("bwrap-root", part_variant, "Bubblewrap makes the sandboxes", stage=2),
+    Kind("compat", part_compat, "other people's programs as jobs", stage=2),
+    Kind("native-container", part_variant, "root of a container", stage=2),
+    Kind("native-user", part_variant, "user with subordinate ids and groups", stage=2),
+    Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=2),
+    Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=2),
 )
+
+
+# By stage. Most of a variant's time is waiting.
+WORKERS = (2, 2, 3)
+
+
+def lanes(kinds: list[Kind]) -> list[list[Kind]]:
+    """Those of one lane together, where its first one stands."""
+    found: dict[str, list[Kind]] = {}
+    for kind in kinds:
+        found.setdefault(kind.lane or kind.name, []).append(kind)
+    return list(found.values())
 
 
 def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     begin = time.monotonic()
     if COLOUR:  # at a terminal
         print(paint("2", f"    ...    {kind.name:<11} {kind.what}"), flush=True)
-    part = Part(kind.name, options)
+    part = Part(kind.name, options, kind.nice)
     try:
         count = kind.function(part)
     except Exception as error:
@@ -407,7 +440,7 @@ def main() -> int:
             print(f"{kind.name:<11} {kind.what}")
         return 0
 
-    chosen = [k for k in KINDS if k.present()]
+    chosen = list(KINDS)
     if options.only:
         chosen = [k for k in chosen if k.name in options.only]
     elif options.fast:
@@ -418,9 +451,12 @@ def main() -> int:
     print(paint("1", "==> tests"), flush=True)
     total = Count()
     for stage in sorted({k.stage for k in chosen}):
-        with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-            for count in pool.map(lambda k: run_kind(k, options), [k for k in chosen if k.stage == stage]):
-                total.add(count)
+        with concurrent.futures.ThreadPoolExecutor(WORKERS[stage]) as pool:
+            for counts in pool.map(
+                lambda lane: [run_kind(k, options) for k in lane], lanes([k for k in chosen if k.stage == stage])
+            ):
+                for count in counts:
+                    total.add(count)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 1 if total.failed or not total.passed else 0
 

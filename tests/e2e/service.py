@@ -336,8 +336,9 @@ class Service(Client):
 
     def kill(self, *which: str, sig: int = signal.SIGKILL) -> None:
         """Of "front", "service" and "launcher", those; then waits for the front's end, and for that of all others."""
+        # the sockets are there before service and launcher are
+        assert harness.until(lambda: all(getattr(self, f"{name}_pid") for name in which), 5), which
         pids = {name: getattr(self, f"{name}_pid") for name in which}
-        assert all(pids.values()), pids
         for pid in pids.values():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, sig)
@@ -367,6 +368,17 @@ class Service(Client):
         assert status == 0, (status, self.log()[-3000:])
         self.check_nothing_left()
 
+    def abandon(self) -> None:
+        """What a failed test leaves running is ended, and not looked at."""
+        if not self.process:
+            return
+        instances = [] if variants.Session.account else self.instances()
+        host.kill(self.process.pid)
+        with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
+            self.wait_gone()
+        for pid in host.processes_in({i.uid_base for i in instances}):
+            host.kill(pid)
+
     def restart(self) -> None:
         self.stop()
         self.start()
@@ -395,6 +407,11 @@ class Service(Client):
     def log_rows(self) -> list[dict]:
         """Lines of the log, each strict JSON."""
         return [results.strict_json(line) for line in self.log_file.read_bytes().splitlines() if line]
+
+    def new_key(self, team: str, admin: bool = False) -> str:
+        """A key, made by the administrator's socket."""
+        with self.client(unix=True) as c:
+            return c.post(f"{API}/keys", {"team": team, "name": "test", "admin": admin}).data["key"]
 
     def client(self, key: str | None = None, unix: bool = False) -> Client:
         return Client(self, key, unix)
@@ -443,10 +460,4 @@ def serving(settings: Mapping[str, str] | None = None, *options: str, ready: boo
             else:
                 s.check_nothing_left()
         finally:
-            if s.process:  # something has failed already
-                instances = s.instances()
-                host.kill(s.process.pid)
-                with contextlib.suppress(AssertionError, subprocess.TimeoutExpired):
-                    s.wait_gone()
-                for pid in host.processes_in({i.uid_base for i in instances}) if not variants.Session.account else []:
-                    host.kill(pid)
+            s.abandon()
