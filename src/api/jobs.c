@@ -141,13 +141,11 @@ static void submit_job(struct api_call *c)
     struct jobs_submission order = {.team = c->team,
                                     .request = c->body,
                                     .request_len = c->body_len,
-                                    .session = submit_session(c),
                                     .caller_key = c->idempotency_key,
                                     .entry = "jobs",
                                     .trace = c->trace};
     int64_t wait_s;
-    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) ||
-        submit_parse(c, c->body, c->body_len, &order.job)) {
+    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || submit_parse(c, &order.job)) {
         return;
     }
     struct submit *s = calloc(1, sizeof *s);

@@ -1,21 +1,15 @@
 #include "api/submit.h"
 
-#include "job/install.h"
-
 #include <errno.h>
 #include <string.h>
 
 enum { CLOSED_RETRY_S = 5 };
 
-int submit_parse(struct api_call *c, const char *body, size_t len, struct job *ret)
+int submit_parse(struct api_call *c, struct job *ret)
 {
     struct job_error why = {.text = ""};
     *ret = (struct job){.stdin_fd = -1};
-    if (install_check(yyjson_doc_get_root(c->json), &why)) {
-        api_fail_field(c, &why);
-        return -EINVAL;
-    }
-    int e = job_parse(body, len, 0, ret, &why);
+    int e = job_parse(c->body, c->body_len, 0, ret, &why);
     if (!e) {
         job_bind(ret, NULL, 0);
         e = lower_check_host(ret, jobs_host(c->with->jobs), &why);
@@ -31,11 +25,6 @@ int submit_parse(struct api_call *c, const char *body, size_t len, struct job *r
         api_fail(c, API_INTERNAL, "%s", strerror(-e));
     }
     return -EINVAL;
-}
-
-const char *submit_session(const struct api_call *c)
-{
-    return yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(c->json), "session_id"));
 }
 
 void submit_refuse(struct api_call *c, int error, const struct queue_refusal *queue)

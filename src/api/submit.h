@@ -8,11 +8,9 @@
 
 enum { SUBMIT_MAX_BYTES = JOB_MAX_JSON_BYTES };
 
-// The body as a job: parsed, checked against this host. `body` is what job_parse() takes.
-// 0, or -EINVAL: then the call has failed and *ret is empty.
-int submit_parse(struct api_call *c, const char *body, size_t len, struct job *ret);
-// The session that the body names, or NULL.
-const char *submit_session(const struct api_call *c);
+// The body as a job: parsed, checked against this host. 0, or -EINVAL: then the call has failed and
+// *ret is empty.
+int submit_parse(struct api_call *c, struct job *ret);
 // Fails the call for what jobs_run() or jobs_accept() said: a refusal, or -errno.
 void submit_refuse(struct api_call *c, int error, const struct queue_refusal *queue);
 

@@ -5,7 +5,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define MB (UINT64_C(1) << 20)
 
@@ -23,12 +22,9 @@ static size_t chain_of(const char *id)
 // What a job takes of the service's memory while it waits.
 static uint64_t bytes_of(const struct job *job)
 {
-    uint64_t bytes = job->code_len + job->params_len;
+    uint64_t bytes = job->code_len + job->params_len + job->stdin_len;
     for (size_t i = 0; i < job->n_files; i++) {
-        struct stat st;
-        if (fstat(job->files[i].fd, &st) == 0) {
-            bytes += (uint64_t)st.st_size;
-        }
+        bytes += job->files[i].content_len;
     }
     return bytes;
 }
