@@ -189,11 +189,20 @@ static bool lists(const char *names, const char *name)
 // spared: what stands before them adds its own.
 static bool check_query(struct api_call *c)
 {
-    const char *name, *value;
+    const char *name, *value, *only;
+    AUTO_BUF struct buf faults = BUF_INIT(MESSAGE_BYTES);
     for (size_t i = 0; c->route->who != API_ANYONE && http_query(c->r, i, &name, &value); i++) {
-        if (!lists(c->route->query, name)) {
+        const struct schema_field *f = schema_query(name);
+        if (!f || !lists(c->route->query, name)) {
             api_fail(c, API_VALIDATION, "%.60s: unknown query parameter; this takes %s", name,
                      c->route->query ? c->route->query : "none");
+            return false;
+        }
+        if (!api_query(c, name, &only)) {
+            return false;
+        }
+        if (schema_check_query(f, value, &faults)) {
+            api_fail(c, API_VALIDATION, "%s", buf_text(&faults));
             return false;
         }
     }

@@ -55,6 +55,8 @@ struct api_route {
     enum api_body body;
     size_t max_bytes;                        // of the body; JSON: 0 is 64 KiB
     const struct schema *request, *response; // response: what `data` is; NULL: not JSON
+    int success;                             // status; 0: 200
+    const char *type;                        // of an answer that is not JSON
     void (*handle)(struct api_call *c);
     const char *summary; // for OpenAPI and /docs
     const char *query;   // names of query parameters, separated by spaces (schema_queries has them)

@@ -1,5 +1,6 @@
 // routes.c: all subjects of the API. A new one is a line in route.h and one here.
 #include "api/route.h"
 
-const struct api_subject *const api_subjects[] = {&api_execute, &api_jobs, &api_events,
-                                                  &api_operations, NULL};
+const struct api_subject *const api_subjects[] = {
+    &api_execute, &api_jobs, &api_events, &api_keys, &api_operations, NULL,
+};

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "codec/base64.h"
 #include "codec/json.h"
+#include "codec/utf8.h"
 #include "model/job.h"
 #include "model/refuse.h"
 
@@ -279,6 +280,10 @@ unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
     return c.n;
 }
 
+#define DIGITS "0123456789"
+#define LOWER_HEX DIGITS "abcdef"
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
 static bool all_of(const char *text, size_t len, const char *set)
 {
     for (size_t i = 0; i < len; i++) {
@@ -289,9 +294,30 @@ static bool all_of(const char *text, size_t len, const char *set)
     return true;
 }
 
-#define DIGITS "0123456789"
-#define LOWER_HEX DIGITS "abcdef"
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults)
+{
+    struct check c = {.faults = faults};
+    size_t len = strlen(text);
+    bool number = f->type == SCHEMA_INT && len > 0 && len <= 19 && all_of(text, len, DIGITS);
+    bool truth = f->type == SCHEMA_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"));
+    // As JSON, so that the same checks see it.
+    AUTO_BUF struct buf json = BUF_INIT(len * 6 + 16);
+    struct json_error ignored;
+    if (number || truth) {
+        buf_add(&json, text, len);
+    } else {
+        utf8_json_string(&json, text, len);
+    }
+    yyjson_doc *doc = json.error ? NULL : json_parse(json.data, json.len, &ignored);
+    if (doc) {
+        check_value(&c, f, f->name, yyjson_doc_get_root(doc));
+    } else {
+        fault(&c, f->name,
+              number ? "must be a whole number without leading zeros" : "cannot be read");
+    }
+    yyjson_doc_free(doc);
+    return c.n;
+}
 
 static bool is_id(const char *text, size_t len)
 {

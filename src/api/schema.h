@@ -68,6 +68,9 @@ enum { SCHEMA_MAX_FAULTS = 20 };
 // Checks a value. Each fault is appended to `faults` as "PATH: what is wrong", "; " between them,
 // at most SCHEMA_MAX_FAULTS and how many more. The number of faults.
 unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults);
+// A value of the query, which is text: whole numbers, true and false are read out of it. The number
+// of faults.
+unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults);
 // One text, as `form` has it.
 bool schema_has_form(enum schema_form form, const char *text, size_t len);
 

@@ -70,6 +70,7 @@ const struct schema_field schema_queries[] = {
      .initial = "\"/workspace\"",
      .max = 4096,
      .help = "a folder, absolute or below /workspace"},
+    {.name = "team", .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TEAM, .help = "only this team's"},
     {.name = "recursive",
      .type = SCHEMA_BOOL,
      .initial = "false",

@@ -2,7 +2,9 @@
 
 #include "codec/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static void begin_piece(struct buf *out, const char *key)
 {
@@ -50,6 +52,23 @@ void json_put_number(struct buf *out, const char *key, double value, int digits)
 void json_put_bool(struct buf *out, const char *key, bool value)
 {
     json_put_json(out, key, value ? "true" : "false");
+}
+
+void json_put_time(struct buf *out, const char *key, int64_t ms)
+{
+    struct tm t;
+    time_t seconds = (time_t)(ms / 1000);
+    char text[48];
+    if (ms <= 0 || !gmtime_r(&seconds, &t)) {
+        json_put_text(out, key, NULL);
+        return;
+    }
+    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
+    if (ms % 1000) {
+        n += (size_t)snprintf(text + n, sizeof text - n, ".%03d000", (int)(ms % 1000));
+    }
+    snprintf(text + n, sizeof text - n, "Z");
+    json_put_text(out, key, text);
 }
 
 void json_put_texts(struct buf *out, const char *key, const char *const *texts)

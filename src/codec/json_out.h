@@ -17,6 +17,9 @@ void json_put_int(struct buf *out, const char *key, int64_t value);
 // With so many digits behind the point; finite.
 void json_put_number(struct buf *out, const char *key, double value, int digits);
 void json_put_bool(struct buf *out, const char *key, bool value);
+// A time of day, ms since the epoch: "2026-11-29T11:36:19.475000Z"; the fraction is left out when
+// it is zero. 0 and below: null.
+void json_put_time(struct buf *out, const char *key, int64_t ms);
 // What is JSON already; NULL: null.
 void json_put_json(struct buf *out, const char *key, const char *json);
 // An array of strings; the list ends with NULL.

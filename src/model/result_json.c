@@ -6,9 +6,6 @@
 #include "codec/json_out.h"
 #include "plan/plan.h"
 
-#include <stdio.h>
-#include <time.h>
-
 static void put_int(struct buf *out, const char *key, int64_t value)
 {
     if (value == RESULT_UNKNOWN) {
@@ -103,24 +100,6 @@ static void put_isolation(struct buf *out, const struct result *r)
     json_end(out, '}');
 }
 
-// "2026-11-29T11:36:19.475000Z"; the fraction is left out when it is zero.
-static void put_time(struct buf *out, const char *key, int64_t ms)
-{
-    struct tm t;
-    time_t seconds = (time_t)(ms / 1000);
-    char text[48];
-    if (ms <= 0 || !gmtime_r(&seconds, &t)) {
-        json_put_text(out, key, NULL);
-        return;
-    }
-    size_t n = strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
-    if (ms % 1000) {
-        n += (size_t)snprintf(text + n, sizeof text - n, ".%03d000", (int)(ms % 1000));
-    }
-    snprintf(text + n, sizeof text - n, "Z");
-    json_put_text(out, key, text);
-}
-
 // From `begin` to `end` or, where that was not reached, to the job's end or now. `absent` for what
 // never began.
 static int64_t span(const struct result *r, int64_t begin, int64_t end, int64_t absent)
@@ -139,17 +118,17 @@ int64_t result_duration_ms(const struct result *r)
 
 static void put_times(struct buf *out, const struct result *r)
 {
-    put_time(out, "queued_at", r->queued_at);
-    put_time(out, "started_at", r->started_at);
-    put_time(out, "prepare_started_at", r->prepare_started_at);
-    put_time(out, "prepare_completed_at", r->prepare_completed_at);
-    put_time(out, "install_started_at", r->install_started_at);
-    put_time(out, "install_completed_at", r->install_completed_at);
-    put_time(out, "execute_started_at", r->execute_started_at);
-    put_time(out, "execute_completed_at", r->execute_completed_at);
-    put_time(out, "collect_started_at", r->collect_started_at);
-    put_time(out, "collect_completed_at", r->collect_completed_at);
-    put_time(out, "completed_at", r->completed_at);
+    json_put_time(out, "queued_at", r->queued_at);
+    json_put_time(out, "started_at", r->started_at);
+    json_put_time(out, "prepare_started_at", r->prepare_started_at);
+    json_put_time(out, "prepare_completed_at", r->prepare_completed_at);
+    json_put_time(out, "install_started_at", r->install_started_at);
+    json_put_time(out, "install_completed_at", r->install_completed_at);
+    json_put_time(out, "execute_started_at", r->execute_started_at);
+    json_put_time(out, "execute_completed_at", r->execute_completed_at);
+    json_put_time(out, "collect_started_at", r->collect_started_at);
+    json_put_time(out, "collect_completed_at", r->collect_completed_at);
+    json_put_time(out, "completed_at", r->completed_at);
 }
 
 static void put_span(struct buf *out, const char *key, const struct result *r, int64_t begin,
