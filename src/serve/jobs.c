@@ -139,7 +139,7 @@ void jobs_free(struct jobs *j)
 static int check_session(struct jobs *j, const char *team, const char *session)
 {
     struct session_lease l;
-    if (!session) {
+    if (!session[0]) {
         return 0;
     }
     int e = sessions_lease(j->config.sessions, team, session, &l);
@@ -153,7 +153,7 @@ static int check_session(struct jobs *j, const char *team, const char *session)
 static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, struct task **ret,
                    struct queue_refusal *ret_queue)
 {
-    int e = j->closed ? JOBS_CLOSED : check_session(j, s->team, s->session);
+    int e = j->closed ? JOBS_CLOSED : check_session(j, s->team, s->job.session);
     if (!e && j->held_bytes > HELD_MAX_BYTES) {
         struct queue_stats q;
         queue_stats(j->queue, &q);
@@ -164,7 +164,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
         job_done(&s->job);
         return e;
     }
-    struct task *t = task_new(j, s->team, s->session, &s->job);
+    struct task *t = task_new(j, s->team, &s->job);
     if (!t) {
         return -ENOMEM;
     }

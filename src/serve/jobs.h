@@ -73,7 +73,6 @@ struct jobs_submission {
     struct job job;      // checked, descriptors bound; taken over, on failure too
     const char *request; // an accepted job's, as JSON that job_parse() takes: for the row
     size_t request_len;
-    const char *session;     // id, or NULL
     const char *caller_key;  // Idempotency-Key, or NULL; of accepted jobs
     uint64_t caller_ms;      // waiting calls: answered so long after the job's start at the latest;
                              // 0: its own time limit and 5 s

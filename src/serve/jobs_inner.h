@@ -105,7 +105,7 @@ struct jobs {
 
 // jobs_table.c
 // The job is taken over, also when there is no memory (NULL).
-struct task *task_new(struct jobs *j, const char *team, const char *session, struct job *job);
+struct task *task_new(struct jobs *j, const char *team, struct job *job);
 void task_free(struct task *t); // out of the table; nothing of it may be under way
 struct task *task_find(const struct jobs *j, const char *team, const char *id); // team NULL: any
 // Puts a task that holds its job into the queue, with what it needs. 0, a refusal, or -errno.

@@ -37,7 +37,7 @@ static char *copy(const struct store_text *t) { return t->data ? strndup(t->data
 // Its request is parsed for what the job needs, and let go: it is read again when its turn comes.
 static int restore(struct jobs *j, const struct store_job *row)
 {
-    AUTO_FREE char *team = copy(&row->team), *session = copy(&row->session);
+    AUTO_FREE char *team = copy(&row->team);
     struct job_error error = {.text = ""};
     struct job job;
     int e =
@@ -52,7 +52,7 @@ static int restore(struct jobs *j, const struct store_job *row)
         return team ? -EINVAL : -ENOMEM;
     }
     snprintf(job.id, sizeof job.id, "%.*s", (int)row->id.len, row->id.data);
-    struct task *t = task_new(j, team, session, &job);
+    struct task *t = task_new(j, team, &job);
     if (!t) {
         return -ENOMEM;
     }

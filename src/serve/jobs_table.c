@@ -29,7 +29,7 @@ static uint64_t bytes_of(const struct job *job)
     return bytes;
 }
 
-struct task *task_new(struct jobs *j, const char *team, const char *session, struct job *job)
+struct task *task_new(struct jobs *j, const char *team, struct job *job)
 {
     struct task *t = calloc(1, sizeof *t);
     if (!t) {
@@ -42,7 +42,7 @@ struct task *task_new(struct jobs *j, const char *team, const char *session, str
     t->loaded = true;
     snprintf(t->id, sizeof t->id, "%s", t->job.id);
     t->team = strdup(team);
-    t->session = session ? strdup(session) : NULL;
+    t->session = t->job.session[0] ? strdup(t->job.session) : NULL;
     t->kind = t->job.kind == JOB_COMMAND ? LANGUAGE_NONE : (int)t->job.language;
     t->submitted_ms = clock_wall_ms();
     t->timeout_ms = (uint64_t)t->job.limits.value[LIMIT_TIMEOUT];
@@ -53,7 +53,7 @@ struct task *task_new(struct jobs *j, const char *team, const char *session, str
     t->next = *first;
     *first = t;
     j->n_tasks++;
-    if (!t->team || (session && !t->session)) {
+    if (!t->team || (t->job.session[0] && !t->session)) {
         task_free(t);
         return NULL;
     }
