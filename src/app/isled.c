@@ -101,6 +101,7 @@ static int prepare(struct isled *d, const struct cli_places *places)
         (launcher == SEAT_BWRAP && front_find_bwrap(&d->settings, &d->bwrap, &why))) {
         return complain("%s", why.text);
     }
+    front_tell_preset(&d->settings, "serve");
     d->signals = signals_hold(&(sigset_t){});
     return d->signals < 0 ? complain("signals: %m") : open_all(d);
 }

@@ -2,6 +2,7 @@
 
 #include "cli/bench.h"
 #include "cli/completion.h"
+#include "cli/config.h"
 #include "cli/doctor.h"
 #include "cli/remote.h"
 #include "cli/run_options.h"
@@ -15,9 +16,9 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run,  &verb_serve,      &verb_doctor, &verb_bench,
-                                    &verb_jobs, &verb_sessions,   &verb_files,  &verb_artifacts,
-                                    &verb_key,  &verb_completion, NULL};
+const struct verb *const verbs[] = {&verb_run,  &verb_serve,    &verb_doctor,     &verb_bench,
+                                    &verb_jobs, &verb_sessions, &verb_files,      &verb_artifacts,
+                                    &verb_key,  &verb_config,   &verb_completion, NULL};
 
 const struct verb *verb_find(const char *name)
 {

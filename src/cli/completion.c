@@ -1,6 +1,7 @@
 #include "cli/completion.h"
 
 #include "base/fd.h"
+#include "conf/conf.h"
 
 #include <string.h>
 
@@ -16,8 +17,38 @@ static void put_quoted(FILE *out, const char *text, const char *special, const c
     }
 }
 
-// Neither NULL nor "" nor a kind.
-static bool is_words(const char *values) { return values && *values && *values != '<'; }
+enum { WORDS_MAX = 4096 };
+
+// All verbs, all settings that have a page.
+static const char *join_verbs(char words[WORDS_MAX])
+{
+    size_t len = 0;
+    for (size_t i = 0; verbs[i] && len < WORDS_MAX; i++) {
+        len += (size_t)snprintf(words + len, WORDS_MAX - len, "%s%s", i ? " " : "", verbs[i]->name);
+    }
+    return words;
+}
+
+static const char *join_settings(char words[WORDS_MAX])
+{
+    size_t len = 0;
+    for (int i = 0; i < SETTING_COUNT && len < WORDS_MAX; i++) {
+        if (!setting_specs[i].hidden) {
+            len += (size_t)snprintf(words + len, WORDS_MAX - len, "%s%s", len ? " " : "",
+                                    setting_specs[i].name);
+        }
+    }
+    return words;
+}
+
+// The words that `values` stands for; NULL where it stands for none.
+static const char *words_of(const char *values, char room[WORDS_MAX])
+{
+    if (values && strcmp(values, VALUES_SETTING) == 0) {
+        return join_settings(room);
+    }
+    return values && *values && *values != '<' ? values : NULL;
+}
 
 // One of the three, by the kind of what are no words.
 static const char *by_kind(const char *values, const char *file, const char *folder,
@@ -34,6 +65,8 @@ static const char *by_kind(const char *values, const char *file, const char *fol
 // The case of one option's value, "NAME or OTHER of VERB".
 static void bash_value(const struct verb *v, const struct verb_option *o, FILE *out)
 {
+    char room[WORDS_MAX];
+    const char *words = words_of(o->values, room);
     if (!o->argument) {
         return;
     }
@@ -41,8 +74,8 @@ static void bash_value(const struct verb *v, const struct verb_option *o, FILE *
     if (o->other) {
         fprintf(out, " | '%s %s'", v->name, o->other);
     }
-    if (is_words(o->values)) {
-        fprintf(out, ") values='%s' ;;\n", o->values);
+    if (words) {
+        fprintf(out, ") values='%s' ;;\n", words);
     } else {
         fprintf(out, ") kind='%s' ;;\n", by_kind(o->values, "file", "directory", "none"));
     }
@@ -51,14 +84,16 @@ static void bash_value(const struct verb *v, const struct verb_option *o, FILE *
 static void bash_verb(const struct verb *v, FILE *out)
 {
     struct verb_option o;
+    char room[WORDS_MAX];
+    const char *words = words_of(v->operands, room);
     fprintf(out, "    %s)\n        options='", v->name);
     for (size_t i = 0; i < verb_n_options(v); i++) {
         verb_option_at(v, i, &o);
         fprintf(out, "%s%s%s%s", i ? " " : "", o.name, o.other ? " " : "", o.other ? o.other : "");
     }
     fputs("'\n", out);
-    if (is_words(v->operands)) {
-        fprintf(out, "        values='%s'\n", v->operands);
+    if (words) {
+        fprintf(out, "        values='%s'\n", words);
     } else {
         fprintf(out, "        kind='%s'\n", by_kind(v->operands, "file", "directory", "none"));
     }
@@ -68,6 +103,7 @@ static void bash_verb(const struct verb *v, FILE *out)
 static void print_bash(FILE *out)
 {
     struct verb_option o;
+    char room[WORDS_MAX];
     fputs("# bash completion of isle, made by `isle completion bash`\n"
           "_isle() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i\n"
@@ -108,6 +144,7 @@ static void print_bash(FILE *out)
     for (size_t i = 0; verbs[i]; i++) {
         bash_verb(verbs[i], out);
     }
+    fprintf(out, "    help)\n        values='%s'\n        ;;\n", join_verbs(room));
     fputs("    esac\n"
           "    if [[ $options && $cur == -* ]]; then\n"
           "        mapfile -t COMPREPLY < <(compgen -W \"$options\" -- \"$cur\")\n"
@@ -126,8 +163,10 @@ static void print_bash(FILE *out)
 
 static void zsh_action(const char *values, FILE *out)
 {
-    if (is_words(values)) {
-        fprintf(out, "(%s)", values);
+    char room[WORDS_MAX];
+    const char *words = words_of(values, room);
+    if (words) {
+        fprintf(out, "(%s)", words);
     } else {
         fputs(by_kind(values, "_files", "_files -/", " "), out);
     }
@@ -163,6 +202,7 @@ static void zsh_option(const struct verb_option *o, FILE *out)
 static void print_zsh(FILE *out)
 {
     struct verb_option o;
+    char room[WORDS_MAX];
     fputs("#compdef isle\n# zsh completion of isle, made by `isle completion zsh`\n"
           "_isle() {\n"
           "    if (( CURRENT == 2 )); then\n"
@@ -194,6 +234,7 @@ static void print_zsh(FILE *out)
         zsh_action(verbs[i]->operands, out);
         fputs("'\n        ;;\n", out);
     }
+    fprintf(out, "    help)\n        _arguments '1:verb:(%s)'\n        ;;\n", join_verbs(room));
     // sourced (eval), or autoloaded by its #compdef line
     fputs("    esac\n"
           "}\n"
@@ -207,15 +248,17 @@ static void print_zsh(FILE *out)
 
 // ---- fish
 
-static void fish_line(const struct verb *v, FILE *out)
+static void fish_line(const char *verb, FILE *out)
 {
-    fprintf(out, "complete -c isle -n 'contains -- %s (commandline -opc)[2]'", v->name);
+    fprintf(out, "complete -c isle -n 'contains -- %s (commandline -opc)[2]'", verb);
 }
 
 static void fish_values(const char *values, FILE *out)
 {
-    if (is_words(values)) {
-        fprintf(out, " -x -a '%s'", values);
+    char room[WORDS_MAX];
+    const char *words = words_of(values, room);
+    if (words) {
+        fprintf(out, " -x -a '%s'", words);
     } else {
         fputs(by_kind(values, " -r -F", " -x -a '(__fish_complete_directories)'", " -x"), out);
     }
@@ -223,7 +266,7 @@ static void fish_values(const char *values, FILE *out)
 
 static void fish_option(const struct verb *v, const struct verb_option *o, FILE *out)
 {
-    fish_line(v, out);
+    fish_line(v->name, out);
     fprintf(out, " -l %s", o->name + 2);
     if (o->other) {
         fprintf(out, " -s %s", o->other + 1);
@@ -239,6 +282,7 @@ static void fish_option(const struct verb *v, const struct verb_option *o, FILE 
 static void print_fish(FILE *out)
 {
     struct verb_option o;
+    char room[WORDS_MAX];
     fputs("# fish completion of isle, made by `isle completion fish`\n"
           "complete -c isle -f\n",
           out);
@@ -247,6 +291,9 @@ static void print_fish(FILE *out)
         put_quoted(out, verbs[i]->summary, "\\", "\\'");
         fputs("'\n", out);
     }
+    fputs("complete -c isle -n __fish_use_subcommand -a help -d 'what the verbs are'\n", out);
+    fish_line("help", out);
+    fprintf(out, " -a '%s'\n", join_verbs(room));
     fputs("complete -c isle -n __fish_use_subcommand -l help -s h -d 'what the verbs are'\n"
           "complete -c isle -n __fish_use_subcommand -l version -d 'the version'\n",
           out);
@@ -256,9 +303,10 @@ static void print_fish(FILE *out)
             fish_option(verbs[i], &o, out);
         }
         if (verbs[i]->operands && *verbs[i]->operands) {
-            fish_line(verbs[i], out);
-            if (is_words(verbs[i]->operands)) {
-                fprintf(out, " -a '%s'\n", verbs[i]->operands);
+            const char *words = words_of(verbs[i]->operands, room);
+            fish_line(verbs[i]->name, out);
+            if (words) {
+                fprintf(out, " -a '%s'\n", words);
             } else {
                 fputs(" -F\n", out);
             }

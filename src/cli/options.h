@@ -25,13 +25,14 @@ struct option {
     enum option_kind kind;
     size_t offset; // of its field in the target
     const char *help;
-    // How a shell completes its value: words with spaces between, VALUES_FILE, VALUES_FOLDER, or
-    // NULL: not at all.
+    // How a shell completes its value: words with spaces between, VALUES_FILE, VALUES_FOLDER,
+    // VALUES_SETTING, or NULL: not at all.
     const char *values;
 };
 
 #define VALUES_FILE "<file>"
 #define VALUES_FOLDER "<folder>"
+#define VALUES_SETTING "<setting>" // a name of the table
 
 struct option_rest {
     const char *operands[OPERANDS_MAX]; // the first ones; one less is the most anybody takes

@@ -2,9 +2,10 @@
 // completions of shells, the tables of docs/ (tools/docs.py puts them there).
 //
 //   isle-reference man DATE | bash | zsh | fish | limits | reasons | statuses | settings |
-//                  downgrades | options
+//                  idle_settings | departures | downgrades | options
 #include "base/fd.h"
 #include "cli/completion.h"
+#include "cli/config.h"
 #include "cli/man.h"
 #include "cli/verb.h"
 #include "conf/conf.h"
@@ -79,62 +80,42 @@ static void statuses(void)
     }
 }
 
-// Words with spaces between become words with commas between, behind what is there already.
-static const char *add_words(char *text, size_t size, const char *words)
-{
-    size_t len = strlen(text);
-    for (const char *p = words; *p && len + sizeof ", x" <= size; p++) {
-        if (*p == ' ' || (p == words && len)) {
-            text[len++] = ',';
-            text[len++] = ' ';
-        }
-        if (*p != ' ') {
-            text[len++] = *p;
-        }
-    }
-    text[len] = '\0';
-    return text;
-}
-
-static const char *values_of(const struct setting_spec *s, char *text, size_t size)
-{
-    const char *unit = s->unit ? s->unit : "";
-    text[0] = '\0';
-    switch (s->type) {
-    case SETTING_BOOL:
-        return s->choices ? s->choices : "true, false";
-    case SETTING_NUMBER:
-        snprintf(text, size, "%lld to %lld%s%s", (long long)s->min, (long long)s->max,
-                 *unit ? " " : "", unit);
-        return text;
-    case SETTING_PATH:
-        snprintf(text, size, "absolute path");
-        return add_words(text, size, s->choices ? s->choices : "");
-    case SETTING_NAME:
-        return "letters, digits, -; up to 63";
-    case SETTING_WORDS:
-        snprintf(text, size, "up to %lld words with commas between", (long long)s->max);
-        return text;
-    case SETTING_TEXT:
-        snprintf(text, size, "text of up to %lld bytes", (long long)s->max);
-        return text;
-    case SETTING_CALLS:
-        return "names with commas between";
-    case SETTING_CHOICE:
-        return *s->choices ? add_words(text, size, s->choices) : "unset";
-    }
-    return "";
-}
+static const char *or_unset(const char *value) { return *value ? value : "unset"; }
 
 static void settings(void)
 {
-    puts("| setting | default | values | |\n|---|---|---|---|");
+    puts("| setting | default | values | SIGHUP | |\n|---|---|---|---|---|");
     for (int i = 0; i < SETTING_COUNT; i++) {
         const struct setting_spec *s = &setting_specs[i];
-        char values[100];
-        if (!s->hidden) {
-            ROW(s->name, *s->initial ? s->initial : "unset", values_of(s, values, sizeof values),
-                s->help);
+        char values[256];
+        if (!s->hidden && !s->idle) {
+            ROW(s->name, or_unset(s->initial), config_values(s, values, sizeof values),
+                s->live ? "yes" : "", s->help);
+        }
+    }
+}
+
+// Of the platform, for what a later version does.
+static void idle_settings(void)
+{
+    puts("| setting | secret | |\n|---|---|---|");
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_spec *s = &setting_specs[i];
+        if (s->idle) {
+            ROW(s->name, s->secret ? "yes" : "", s->help);
+        }
+    }
+}
+
+static void departures(void)
+{
+    puts("| setting | documented | isle | why | to restore |\n|---|---|---|---|---|");
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_spec *s = &setting_specs[i];
+        char restore[120];
+        if (s->why) {
+            snprintf(restore, sizeof restore, "%s=%s", s->name, s->platform);
+            ROW(s->name, or_unset(s->platform), or_unset(s->initial), s->why, restore);
         }
     }
 }
@@ -168,6 +149,8 @@ static const struct {
              {"reasons", reasons},
              {"statuses", statuses},
              {"settings", settings},
+             {"idle_settings", idle_settings},
+             {"departures", departures},
              {"downgrades", print_downgrades},
              {"options", options}};
 

@@ -13,8 +13,7 @@
 #define AT(field) offsetof(struct serve_options, field)
 static const struct option option_rows[] = {
     {"--listen", NULL, "HOST:PORT", OPTION_LIST, AT(listen),
-     "where to listen (127.0.0.1:4753): an address, localhost or *; port 0: one that is free; can "
-     "be repeated",
+     "an address, localhost or *, and a port (0: a free one); each is listened on; 127.0.0.1:4753",
      NULL},
     {"--data", NULL, "DIR", OPTION_TEXT, AT(data),
      "the data folder (SANDBOX_WORKSPACE_ROOT): jobs, results, sessions, keys", VALUES_FOLDER},
@@ -142,12 +141,13 @@ const struct verb verb_serve = {
     .summary = "serve jobs over HTTP",
     .forms = forms,
     .about = "Serves the HTTP API: jobs, sessions, files, artifacts; nothing else is needed.",
-    .notes = "It runs until SIGTERM, SIGINT or Ctrl-C: then it takes nothing new and ends when the "
-             "running jobs have ended (SANDBOX_DRAIN_SECONDS at most); a second one ends it at "
-             "once. SIGHUP reads the settings again.\n"
-             "Without a key (isle key create) it listens on loopback only, and who calls there "
-             "needs none. The Unix socket is the administrator's.\n"
-             "A data folder has one service at a time; what is accepted there outlives it.",
+    .notes =
+        "It runs until SIGTERM, SIGINT or Ctrl-C: then it takes nothing new and ends when the\n"
+        "running jobs have ended (SANDBOX_DRAIN_SECONDS at most); a second one ends it at\n"
+        "once. SIGHUP reads the settings file again: isle config says what that changes.\n"
+        "Without a key (isle key create) it listens on loopback only, and who calls there\n"
+        "needs none. The Unix socket is the administrator's.\n"
+        "A data folder has one service at a time; what is accepted there outlives it.",
     .options = option_rows,
     .n_options = sizeof option_rows / sizeof *option_rows,
     .statuses = statuses,

@@ -31,8 +31,8 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
          .platform = "bwrap",
          .why = "isle's own launcher has limits, filter and prepared sandboxes included, and no "
                 "host root inside",
-         .help = "the Bubblewrap that makes the sandboxes; bwrap: the runtime root's; native, or "
-                 "unset: isle's own launcher"},
+         .help = "the Bubblewrap that makes the sandboxes; bwrap: that of the runtime root; "
+                 "native, or unset: isle's own launcher"},
     [SETTING_LEGACY_FALLBACK_ENABLED] =
         {.name = "SANDBOX_LEGACY_FALLBACK_ENABLED",
          .type = SETTING_BOOL,
