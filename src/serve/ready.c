@@ -1,0 +1,307 @@
+#include "serve/ready.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "codec/json_out.h"
+#include "doctor/selftest.h"
+#include "io/loop.h"
+#include "log/log.h"
+#include "plan/seat.h"
+#include "store/store.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PAUSE_FIRST_MS = 1000, PAUSE_MOST_MS = 60 * 1000, WHY_MAX = 400 };
+
+enum state {
+    UNTRIED, // the self-test runs, or is to be run again
+    READY,
+    DOUBTED, // a small job runs, or is to be run
+    NEVER,
+};
+
+struct ready {
+    struct loop *loop;
+    struct runner *runner;
+    const struct pipeline_config *config;
+    struct store *store;
+    struct log *log;
+    void (*changed)(void *ctx, bool ready);
+    void *ctx;
+    enum state state;
+    bool told; // what `changed` was told last
+    char why[WHY_MAX];
+    uint32_t downgrades;
+    struct selftest *test;
+    struct pipeline *job;
+    struct job_sink sink;
+    struct loop_timer next; // the next trial; also what frees an ended one
+    uint64_t pause_ms;
+    // for /readyz
+    bool tested;
+    struct selftest_item items[SELFTEST_N];
+    uint64_t trials;
+    int64_t tried_ms;
+    uint64_t began_ns, took_ms;
+};
+
+static void set_why(struct ready *r, const char *why) { snprintf(r->why, sizeof r->why, "%s", why); }
+
+static void tell(struct ready *r)
+{
+    const bool now = r->state == READY;
+    if (now == r->told) {
+        return;
+    }
+    r->told = now;
+    if (now) {
+        log_say(r->log, LOG_INFO, "ready", LOG_I("trial_ms", (int64_t)r->took_ms));
+    } else {
+        log_say(r->log, LOG_WARNING, "not ready", LOG_T("why", r->why));
+    }
+    if (r->changed) {
+        r->changed(r->ctx, now);
+    }
+}
+
+static void set_state(struct ready *r, enum state state, const char *why)
+{
+    if (r->state != NEVER) {
+        r->state = state;
+        set_why(r, why);
+        tell(r);
+    }
+}
+
+static void drop_trial(struct ready *r)
+{
+    selftest_free(r->test);
+    pipeline_free(r->job);
+    r->test = NULL;
+    r->job = NULL;
+}
+
+// ---- Trials -------------------------------------------------------------------------------------
+
+static void trial_begins(struct ready *r)
+{
+    r->trials++;
+    r->tried_ms = clock_wall_ms();
+    r->began_ns = clock_now_ns();
+}
+
+static void trial_ends(struct ready *r) { r->took_ms = (clock_now_ns() - r->began_ns) / NS_PER_MS; }
+
+static void again_later(struct ready *r)
+{
+    if (r->state == NEVER) {
+        return;
+    }
+    loop_timer_set(r->loop, &r->next, r->pause_ms * NS_PER_MS);
+    r->pause_ms = 2 * r->pause_ms < PAUSE_MOST_MS ? 2 * r->pause_ms : PAUSE_MOST_MS;
+}
+
+static void succeed(struct ready *r)
+{
+    r->pause_ms = PAUSE_FIRST_MS;
+    set_state(r, READY, "");
+}
+
+static void fail(struct ready *r, const char *why)
+{
+    set_state(r, r->state == READY ? DOUBTED : r->state, why);
+    if (r->state != NEVER && !r->told) { // the first failure: nobody was told of any change
+        log_say(r->log, LOG_WARNING, "trial failed", LOG_T("why", why));
+    }
+    again_later(r);
+}
+
+static const struct selftest_item *first_with(const struct ready *r, enum selftest_verdict verdict)
+{
+    for (size_t i = 0; i < SELFTEST_N; i++) {
+        if (r->items[i].verdict == verdict) {
+            return &r->items[i];
+        }
+    }
+    return NULL;
+}
+
+static void test_done(void *ctx)
+{
+    struct ready *r = ctx;
+    char why[WHY_MAX];
+    trial_ends(r);
+    memcpy(r->items, selftest_items(r->test), sizeof r->items);
+    r->tested = true;
+    r->downgrades |= selftest_downgrades(r->test);
+    const struct selftest_item *escaped = first_with(r, SELFTEST_ESCAPED),
+                               *broken = first_with(r, SELFTEST_BROKEN);
+    const struct selftest_item *bad = escaped ? escaped : broken;
+    if (bad) {
+        snprintf(why, sizeof why, "self-test %s (%s): %s: %s", bad->name, bad->what,
+                 selftest_verdict_names[bad->verdict], bad->detail);
+    }
+    drop_trial(r);
+    if (escaped) { // nothing that a later try could take back
+        ready_never(r, why);
+    } else if (broken) {
+        fail(r, why);
+    } else {
+        succeed(r);
+    }
+}
+
+static void job_done(void *ctx, struct result *result)
+{
+    struct ready *r = ctx;
+    char why[WHY_MAX];
+    trial_ends(r);
+    const bool good = result->reason == REASON_OK;
+    snprintf(why, sizeof why, "trial run: %s: %s", reason_names[result->reason],
+             result->error ? result->error : "");
+    if (good) {
+        succeed(r);
+        loop_timer_set(r->loop, &r->next, 0); // the pipeline may not be freed in its own call
+    } else {
+        fail(r, why);
+    }
+}
+
+static int start_job(struct ready *r)
+{
+    static const char text[] = "{\"command\":[\"/bin/true\"],\"limits\":{\"timeout_seconds\":20}}";
+    struct job job;
+    struct job_error error;
+    int e = job_parse(text, sizeof text - 1, 0, &job, &error);
+    r->sink = (struct job_sink){.ctx = r, .done = job_done};
+    return e ? e : pipeline_start(r->loop, r->runner, r->config, &job, &r->sink, &r->job);
+}
+
+// Where nothing isolates there is nothing to attack.
+static bool isolates(const struct ready *r)
+{
+    return strcmp(r->config->launcher, seat_launcher_names[SEAT_NONE]) != 0;
+}
+
+static void try_now(struct ready *r)
+{
+    drop_trial(r);
+    trial_begins(r);
+    int e = r->state == UNTRIED && isolates(r)
+                ? selftest_start(r->loop, r->runner, r->config, "{}", test_done, r, &r->test)
+                : start_job(r);
+    if (e) {
+        fail(r, strerror(-e));
+    }
+}
+
+static void next_fires(struct loop_timer *t)
+{
+    struct ready *r = t->ctx;
+    if (r->state == READY) {
+        drop_trial(r);
+    } else {
+        try_now(r);
+    }
+}
+
+// ---- The interface ------------------------------------------------------------------------------
+
+int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
+              struct store *store, struct log *log, void (*changed)(void *ctx, bool ready),
+              void *ctx, struct ready **ret)
+{
+    struct ready *r = calloc(1, sizeof *r);
+    if (!r) {
+        return -ENOMEM;
+    }
+    *r = (struct ready){.loop = loop,
+                        .runner = runner,
+                        .config = config,
+                        .store = store,
+                        .log = log,
+                        .changed = changed,
+                        .ctx = ctx,
+                        .downgrades = config->downgrades,
+                        .pause_ms = PAUSE_FIRST_MS};
+    r->next = LOOP_TIMER_INIT(next_fires, r);
+    selftest_items_init(r->items);
+    set_why(r, "starting: the self-test is under way");
+    loop_timer_set(loop, &r->next, 0);
+    *ret = r;
+    return 0;
+}
+
+void ready_free(struct ready *r)
+{
+    if (r) {
+        loop_timer_clear(r->loop, &r->next);
+        drop_trial(r);
+        free(r);
+    }
+}
+
+static int store_error(const struct ready *r)
+{
+    struct store_stats stats;
+    store_stats(r->store, &stats);
+    return stats.error;
+}
+
+bool ready_now(const struct ready *r) { return r->state == READY && !store_error(r); }
+
+const char *ready_why(const struct ready *r)
+{
+    if (r->state == READY && store_error(r)) {
+        return "the store cannot write (disk full or failing?)";
+    }
+    return r->why;
+}
+
+uint32_t ready_downgrades(const struct ready *r) { return r->downgrades; }
+
+void ready_doubt(struct ready *r, const char *why)
+{
+    if (r->state == READY) {
+        set_state(r, DOUBTED, why);
+        loop_timer_set(r->loop, &r->next, 0); // not from within a job's end
+    }
+}
+
+void ready_never(struct ready *r, const char *why)
+{
+    set_state(r, NEVER, why);
+    loop_timer_clear(r->loop, &r->next);
+}
+
+static void put_items(const struct ready *r, struct buf *out)
+{
+    json_begin(out, "items", '[');
+    for (size_t i = 0; r->tested && i < SELFTEST_N; i++) {
+        const struct selftest_item *item = &r->items[i];
+        json_begin(out, NULL, '{');
+        json_put_text(out, "name", item->name);
+        json_put_text(out, "verdict", selftest_verdict_names[item->verdict]);
+        json_put_text(out, "detail", item->detail[0] ? item->detail : NULL);
+        json_end(out, '}');
+    }
+    json_end(out, ']');
+}
+
+int ready_write(const struct ready *r, struct buf *out)
+{
+    const bool now = ready_now(r);
+    json_begin(out, NULL, '{');
+    json_put_bool(out, "ready", now);
+    json_put_text(out, "why", now ? NULL : ready_why(r));
+    downgrades_write(out, "downgrades", r->downgrades);
+    json_begin(out, "trial", '{');
+    json_put_int(out, "runs", (int64_t)r->trials);
+    json_put_int(out, "at_ms", r->tried_ms);
+    json_put_int(out, "took_ms", (int64_t)r->took_ms);
+    put_items(r, out);
+    json_end(out, '}');
+    json_end(out, '}');
+    return out->error;
+}
