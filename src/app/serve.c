@@ -1,5 +1,6 @@
 #include "app/serve.h"
 
+#include "api/api.h"
 #include "app/talk.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -9,32 +10,54 @@
 #include "io/work.h"
 #include "job/runner.h"
 #include "log/log.h"
+#include "plan/plan.h"
+#include "serve/artifacts.h"
+#include "serve/jobs.h"
+#include "serve/ready.h"
+#include "serve/sessions.h"
 #include "store/sqlite.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 
-enum { WORK_THREADS = 4, LOCAL_CONNECTIONS = 64, REFUSED = 125 };
+enum {
+    WORK_THREADS = 4,
+    LOCAL_CONNECTIONS = 64,
+    TCP_CONNECTIONS = 4096,
+    PEER_CONNECTIONS = 1024,            // a proxy is a peer, too
+    MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
+    LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
+    REFUSED = 125,
+};
 
 struct serve {
     const struct seat *seat;
-    const struct pipeline_config *pipeline;
+    struct pipeline_config pipeline;
     struct loop *loop;
     struct log *log;
     struct runner *runner;
     struct work_pool *pool;
     struct store *store;
+    struct ready *ready;
+    struct sessions *sessions;
+    struct artifacts *artifacts;
+    struct jobs *jobs;
+    struct api *api;
     struct http_server *http;
     struct http_config listeners;
+    int artifacts_dir;
     bool loopback; // every TCP listener
     int audit;
     struct loop_watch front;
     struct conf *conf;
     struct buf order;           // as far as it has come
     int order_fd[TALK_MAX_FDS]; // what came with it, or -1
+    struct loop_timer last;     // until whoever still reads is cut off
     bool lost, draining;
     int status;
 };
@@ -62,21 +85,73 @@ static void stop_now(struct serve *s) { loop_stop(s->loop); }
 
 static void http_stopped(void *ctx) { stop_now(ctx); }
 
-static void drain(struct serve *s)
+static void last_fires(struct loop_timer *t) { stop_now(t->ctx); }
+
+static void drained(void *ctx)
 {
-    if (!s->draining) {
-        s->draining = true;
-        http_server_stop(s->http, http_stopped, s);
-    }
+    struct serve *s = ctx;
+    loop_timer_set(s->loop, &s->last, LAST_ANSWERS_MS * NS_PER_MS);
+    http_server_stop(s->http, http_stopped, s);
 }
 
+// Results are still told and asked for while jobs end; what is new is refused.
+static void drain(struct serve *s, const char *why, uint64_t limit_ms)
+{
+    if (s->draining) {
+        return;
+    }
+    s->draining = true;
+    log_say(s->log, LOG_INFO, "ending", LOG_T("why", why), LOG_I("limit_ms", (int64_t)limit_ms));
+    ready_never(s->ready, why);
+    jobs_drain(s->jobs, limit_ms, drained, s);
+}
+
+// Its jobs have died with it, and are told so.
 static void launcher_lost(void *ctx)
 {
     struct serve *s = ctx;
     s->lost = true;
     s->status = 1;
     log_say(s->log, LOG_ERROR, "launcher lost", LOG_T("effect", "the service ends"));
-    drain(s);
+    if (s->http) {
+        drain(s, "the launcher is gone", 0);
+    } else {
+        stop_now(s);
+    }
+}
+
+static void ready_changed(void *ctx, bool ready) { tell(ctx, ready ? TALK_READY : TALK_NOT_READY); }
+
+// ---- Settings -----------------------------------------------------------------------------------
+
+static struct jobs_limits limits_of(const struct conf *c)
+{
+    const int64_t *n = c->number;
+    int64_t slots = n[SETTING_WORKER_CONCURRENCY];
+    slots = slots ? slots : get_nprocs();
+    return (struct jobs_limits){
+        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
+                  .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
+                  .waiting = n[SETTING_QUEUE_LIMIT] ? (uint32_t)n[SETTING_QUEUE_LIMIT] : 1,
+                  .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
+        .queue_timeout_ms = (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
+        .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
+        .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000};
+}
+
+static struct sessions_config sessions_config_of(const struct serve *s)
+{
+    const int64_t *n = s->conf->number;
+    return (struct sessions_config){.loop = s->loop,
+                                    .store = s->store,
+                                    .pool = s->pool,
+                                    .log = s->log,
+                                    .uids = s->pipeline.uids,
+                                    .workspace_root = s->seat->workspace_root,
+                                    .single_uid = s->seat->single_uid,
+                                    .ttl_hours = n[SETTING_SESSION_TTL_HOURS],
+                                    .cleanup_batch = n[SETTING_SESSION_CLEANUP_BATCH_SIZE],
+                                    .disk_bytes = (uint64_t)n[SETTING_MAX_DISK_MB] << 20};
 }
 
 // ---- Orders of the front ------------------------------------------------------------------------
@@ -114,6 +189,10 @@ static void reload_file(struct serve *s, int fd)
     }
     use_log_settings(s, &format, &least);
     log_change(s->log, format, least);
+    const struct jobs_limits limits = limits_of(s->conf);
+    const struct sessions_config sessions = sessions_config_of(s);
+    jobs_change(s->jobs, &limits);
+    sessions_change(s->sessions, &sessions);
     tell_changes(s, changes);
 }
 
@@ -139,7 +218,7 @@ static void take_order(struct serve *s, const struct talk_head *head, const char
 {
     switch (head->what) {
     case TALK_DRAIN:
-        drain(s);
+        drain(s, "the service ends", (uint64_t)s->conf->number[SETTING_DRAIN_SECONDS] * 1000);
         break;
     case TALK_STOP:
         stop_now(s);
@@ -216,24 +295,15 @@ static void sort_passed(struct serve *s)
             s->audit = seat->passed[i]; // the one that is no socket
             continue;
         }
-        const bool local = a.ss_family == AF_UNIX;
-        s->loopback = s->loopback && (local || is_loopback(&a));
+        const bool local = a.ss_family == AF_UNIX, near = local || is_loopback(&a);
+        s->loopback = s->loopback && near;
         c->listeners[c->n_listeners++] =
-            (struct http_listener){seat->passed[i], local ? LOCAL_CONNECTIONS : 1000, 1000};
+            (struct http_listener){seat->passed[i], local ? LOCAL_CONNECTIONS : TCP_CONNECTIONS,
+                                   near ? TCP_CONNECTIONS : PEER_CONNECTIONS};
     }
 }
 
 // ---- Begin --------------------------------------------------------------------------------------
-
-static void begin_request(void *ctx, struct http_request *r)
-{
-    (void)ctx;
-    if (!strcmp(http_path(r), "/healthz")) {
-        http_reply(r, 200, "application/json", "{\"status\":\"ok\"}", 15);
-    } else {
-        http_reply(r, 404, NULL, NULL, 0);
-    }
-}
 
 static int open_store(struct serve *s)
 {
@@ -254,35 +324,157 @@ static int open_log(struct serve *s)
     return log_new(STDERR_FILENO, s->audit, format, least, &s->log);
 }
 
-static int begin(struct serve *s)
+// Is there a key that opens something?
+static void count_key(void *ctx, const struct store_record *r)
+{
+    unsigned *n = ctx;
+    *n += r->key.revoked_ms == 0;
+}
+
+static void keys_end(void *ctx, int error)
+{
+    (void)ctx;
+    (void)error;
+}
+
+// Who reaches an address that others reach, too, must show a key: there must be one.
+static int check_listeners(struct serve *s)
+{
+    unsigned keys = 0;
+    const struct store_query q = {.kind = STORE_LIST_KEYS, .limit = STORE_LIST_MAX};
+    store_read(s->store, &q, &(struct store_reader){count_key, keys_end, &keys});
+    if (keys || s->loopback) {
+        return 0;
+    }
+    complain(
+        "an address that is not loopback needs a key, and there is none yet: run isle serve on "
+        "127.0.0.1, make one (isle key create --team NAME), then listen here");
+    return -EACCES;
+}
+
+static int open_runner(struct serve *s)
 {
     const struct seat *seat = s->seat;
-    sort_passed(s);
-    int e = loop_new(&s->loop);
-    e = e ? e : open_log(s);
-    e = e ? e
-          : runner_new(s->loop, seat->launcher, seat->launcher_pidfd, launcher_lost, s, &s->runner);
+    int e = runner_new(s->loop, seat->launcher, seat->launcher_pidfd, launcher_lost, s, &s->runner);
     if (!e && seat->ahead_tag) {
         runner_expect_parked(s->runner, seat->ahead_tag);
     }
-    e = e ? e : work_pool_new(s->loop, WORK_THREADS, &s->pool);
-    e = e ? e : open_store(s);
-    s->listeners.begin = begin_request;
-    s->listeners.ctx = s;
-    e = e ? e : http_server_new(s->loop, &s->listeners, &s->http);
-    return e ? e : loop_add(s->loop, &s->front, seat->front, EPOLLIN);
+    return e;
+}
+
+static int open_kept(struct serve *s)
+{
+    const struct sessions_config sessions = sessions_config_of(s);
+    const int64_t ttl_ms = s->conf->number[SETTING_RESULT_TTL_SECONDS] * 1000;
+    s->artifacts_dir = openat(s->seat->workspace_root, "artifacts",
+                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int e = s->artifacts_dir < 0 ? -errno : 0;
+    e = e ? e : artifacts_new(s->artifacts_dir, s->pool, clock_wall_ms() - ttl_ms, &s->artifacts);
+    return e ? e : sessions_new(&sessions, &s->sessions);
+}
+
+static int open_jobs(struct serve *s)
+{
+    const struct jobs_config config = {.loop = s->loop,
+                                       .runner = s->runner,
+                                       .pipeline = &s->pipeline,
+                                       .store = s->store,
+                                       .sessions = s->sessions,
+                                       .artifacts = s->artifacts,
+                                       .pool = s->pool,
+                                       .ready = s->ready,
+                                       .log = s->log,
+                                       .limits = limits_of(s->conf)};
+    return jobs_new(&config, &s->jobs);
+}
+
+static int open_http(struct serve *s)
+{
+    const struct api_config config = {.loop = s->loop,
+                                      .conf = s->conf,
+                                      .store = s->store,
+                                      .jobs = s->jobs,
+                                      .sessions = s->sessions,
+                                      .artifacts = s->artifacts,
+                                      .pool = s->pool,
+                                      .log = s->log,
+                                      .ready = s->ready,
+                                      .workspace_root = s->seat->workspace_root,
+                                      .loopback = s->loopback};
+    int e = api_new(&config, &s->api);
+    if (!e) {
+        api_configure_http(s->api, &s->listeners);
+        e = http_server_new(s->loop, &s->listeners, &s->http);
+    }
+    return e;
+}
+
+static int watch_front(struct serve *s)
+{
+    return loop_add(s->loop, &s->front, s->seat->front, EPOLLIN);
+}
+
+static int open_pool(struct serve *s) { return work_pool_new(s->loop, WORK_THREADS, &s->pool); }
+
+static int open_loop(struct serve *s) { return loop_new(&s->loop); }
+
+static int open_ready(struct serve *s)
+{
+    return ready_new(s->loop, s->runner, &s->pipeline, s->store, s->log, ready_changed, s,
+                     &s->ready);
+}
+
+// In the order in which they need each other; end() goes the other way.
+static const struct part {
+    const char *name;
+    int (*open)(struct serve *s);
+} parts[] = {
+    {"event loop", open_loop},
+    {"log", open_log},
+    {"launcher's socket", open_runner},
+    {"threads", open_pool},
+    {"store", open_store},
+    {"listeners", check_listeners},
+    {"trial run", open_ready},
+    {"sessions and artifacts", open_kept},
+    {"jobs", open_jobs},
+    {"HTTP", open_http},
+    {"front's socket", watch_front},
+};
+
+static int begin(struct serve *s)
+{
+    sort_passed(s);
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        int e = parts[i].open(s);
+        if (e) {
+            complain("%s: %s", parts[i].name, strerror(-e));
+            return e;
+        }
+    }
+    return 0;
 }
 
 static void end(struct serve *s)
 {
     http_server_free(s->http);
+    work_pool_stop(s->pool);
     store_close(s->store);
+    jobs_free(s->jobs);
+    sessions_free(s->sessions);
+    artifacts_free(s->artifacts);
+    fd_close(s->artifacts_dir);
+    api_free(s->api);
+    ready_free(s->ready);
     work_pool_free(s->pool);
     if (s->runner && !s->lost) {
         runner_finish(s->runner);
     }
     runner_free(s->runner);
     log_free(s->log);
+    if (s->loop) {
+        loop_timer_clear(s->loop, &s->last);
+    }
     loop_free(s->loop);
     buf_free(&s->order);
     for (int i = 0; i < TALK_MAX_FDS; i++) {
@@ -294,18 +486,21 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
 {
     struct serve s = {.seat = seat,
                       .conf = conf,
-                      .pipeline = config,
+                      .pipeline = *config,
                       .audit = -1,
+                      .artifacts_dir = -1,
                       .order = BUF_INIT(sizeof(struct talk_head) + TALK_MAX_BYTES + 4096),
                       .order_fd = {-1, -1}};
     s.front = LOOP_WATCH_INIT(front_ready, &s);
+    s.last = LOOP_TIMER_INIT(last_fires, &s);
+    s.pipeline.ready_workspace = NULL; // its front makes none
     int e = begin(&s);
     if (!e) {
         tell(&s, TALK_LISTENS);
         e = loop_run(s.loop);
-    }
-    if (e) {
-        complain("%s", strerror(-e));
+        if (e) {
+            complain("event loop: %s", strerror(-e));
+        }
     }
     end(&s);
     return e ? REFUSED : s.status;

@@ -30,7 +30,6 @@ struct ready {
     void (*changed)(void *ctx, bool ready);
     void *ctx;
     enum state state;
-    bool told; // what `changed` was told last
     char why[WHY_MAX];
     uint32_t downgrades;
     struct selftest *test;
@@ -46,31 +45,26 @@ struct ready {
     uint64_t began_ns, took_ms;
 };
 
-static void set_why(struct ready *r, const char *why) { snprintf(r->why, sizeof r->why, "%s", why); }
-
-static void tell(struct ready *r)
+static void set_why(struct ready *r, const char *why)
 {
-    const bool now = r->state == READY;
-    if (now == r->told) {
-        return;
-    }
-    r->told = now;
-    if (now) {
-        log_say(r->log, LOG_INFO, "ready", LOG_I("trial_ms", (int64_t)r->took_ms));
-    } else {
-        log_say(r->log, LOG_WARNING, "not ready", LOG_T("why", r->why));
-    }
-    if (r->changed) {
-        r->changed(r->ctx, now);
-    }
+    snprintf(r->why, sizeof r->why, "%s", why);
 }
 
 static void set_state(struct ready *r, enum state state, const char *why)
 {
-    if (r->state != NEVER) {
-        r->state = state;
-        set_why(r, why);
-        tell(r);
+    const bool was = r->state == READY, now = state == READY;
+    if (r->state == NEVER) {
+        return;
+    }
+    r->state = state;
+    set_why(r, why);
+    if (now) {
+        log_say(r->log, LOG_INFO, "ready", LOG_I("trial_ms", (int64_t)r->took_ms));
+    } else {
+        log_say(r->log, LOG_WARNING, "not ready", LOG_T("why", why));
+    }
+    if (was != now && r->changed) {
+        r->changed(r->ctx, now);
     }
 }
 
@@ -111,9 +105,6 @@ static void succeed(struct ready *r)
 static void fail(struct ready *r, const char *why)
 {
     set_state(r, r->state == READY ? DOUBTED : r->state, why);
-    if (r->state != NEVER && !r->told) { // the first failure: nobody was told of any change
-        log_say(r->log, LOG_WARNING, "trial failed", LOG_T("why", why));
-    }
     again_later(r);
 }
 
@@ -152,7 +143,7 @@ static void test_done(void *ctx)
     }
 }
 
-static void job_done(void *ctx, struct result *result)
+static void small_done(void *ctx, struct result *result)
 {
     struct ready *r = ctx;
     char why[WHY_MAX];
@@ -174,7 +165,7 @@ static int start_job(struct ready *r)
     struct job job;
     struct job_error error;
     int e = job_parse(text, sizeof text - 1, 0, &job, &error);
-    r->sink = (struct job_sink){.ctx = r, .done = job_done};
+    r->sink = (struct job_sink){.ctx = r, .done = small_done};
     return e ? e : pipeline_start(r->loop, r->runner, r->config, &job, &r->sink, &r->job);
 }
 

@@ -13,8 +13,8 @@ for name in os.listdir("/proc/self/fd"):
         continue  # the listing's own
     if not target.startswith(("/proc/", "/dev/shm/", "/usr/", "/workspace", "socket:", "anon_inode:", "pipe:")):
         through.append(f"descriptor {fd}: {target}")
-secret = params.get("secret", "-")
-if any(secret in value for value in os.environ.values()):
+secret = params.get("secret")
+if secret and any(secret in value for value in os.environ.values()):
     through.append("a variable of who started it")
 through += ["variable " + name for name in os.environ if name.startswith(("SANDBOX_", "ISLE_", "SSH_", "AWS_"))]
 libc = ctypes.CDLL(None, use_errno=True)
