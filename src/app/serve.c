@@ -373,6 +373,8 @@ static int open_kept(struct serve *s)
     return e ? e : sessions_new(&sessions, &s->sessions);
 }
 
+static void doubt(void *ctx, const char *why) { ready_doubt(((struct serve *)ctx)->ready, why); }
+
 static int open_jobs(struct serve *s)
 {
     const struct jobs_config config = {.loop = s->loop,
@@ -382,7 +384,8 @@ static int open_jobs(struct serve *s)
                                        .sessions = s->sessions,
                                        .artifacts = s->artifacts,
                                        .pool = s->pool,
-                                       .ready = s->ready,
+                                       .doubt = doubt,
+                                       .doubt_ctx = s,
                                        .log = s->log,
                                        .limits = limits_of(s->conf)};
     return jobs_new(&config, &s->jobs);
