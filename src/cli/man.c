@@ -7,20 +7,33 @@
 #include <ctype.h>
 #include <string.h>
 
+// A character that roff would take for something else, or NULL.
+static const char *escape_of(char c)
+{
+    return c == '\\' ? "\\e" : c == '`' ? "\\(ga" : c == '\'' ? "\\(aq" : NULL;
+}
+
 // Text as roff reads it literally.
 static void put(FILE *out, const char *text, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        if (text[i] == '\\') {
-            fputs("\\e", out);
-        } else if (text[i] == '`') {
-            fputs("\\(ga", out);
-        } else if (text[i] == '\'') {
-            fputs("\\(aq", out);
+        const char *escape = escape_of(text[i]);
+        if (escape) {
+            fputs(escape, out);
         } else {
             fputc(text[i], out);
         }
     }
+}
+
+static size_t width_of(const char *text, size_t len)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < len; i++) {
+        const char *escape = escape_of(text[i]);
+        n += escape ? strlen(escape) : 1;
+    }
+    return n;
 }
 
 enum { WIDTH = 78 };
@@ -32,8 +45,9 @@ static void put_sentence(FILE *out, const char *text, size_t len)
     for (size_t from = 0, n; from < len; from += n + 1) {
         const char *space = memchr(text + from, ' ', len - from);
         n = space ? (size_t)(space - text) - from : len - from;
+        size_t width = width_of(text + from, n);
         if (column > 0) {
-            bool fits = column + 1 + n <= WIDTH;
+            bool fits = column + 1 + width <= WIDTH;
             fputc(fits ? ' ' : '\n', out);
             column = fits ? column + 1 : 0;
         }
@@ -41,7 +55,7 @@ static void put_sentence(FILE *out, const char *text, size_t len)
             fputs("\\&", out);
         }
         put(out, text + from, n);
-        column += n;
+        column += width;
     }
     fputc('\n', out);
 }
@@ -72,10 +86,7 @@ static void put_word(FILE *out, const char *word, size_t len)
 // A form's words: options by .Fl, what is to be replaced by .Ar, the rest literally.
 static void put_form_word(FILE *out, const char *word, size_t len)
 {
-    if (len > 2 && word[0] == '[' && word[len - 1] == ']') {
-        fputs(".Op Ar", out);
-        put_word(out, word + 1, len - 2);
-    } else if (len > 1 && word[0] == '-') {
+    if (len > 1 && word[0] == '-') {
         fputs(".Fl", out);
         if (len == 2 && word[1] == '-') {
             fputs(" \\-", out);
@@ -94,14 +105,34 @@ static void put_form_word(FILE *out, const char *word, size_t len)
     fputc('\n', out);
 }
 
+// "[--limit N]", "[list]", "[OPTIONS]": what may be left out. Returns what follows.
+static const char *put_group(FILE *out, const char *group)
+{
+    size_t len = strcspn(group, "]");
+    fputs(".Op", out);
+    for (size_t at = 1, n; at < len; at += n + 1) {
+        const char *word = group + at;
+        bool option = *word == '-';
+        n = strcspn(word, " ]");
+        fputs(option ? " Fl" : isupper(*word) ? " Ar" : " Cm", out);
+        put_word(out, word + option, n - option);
+    }
+    fputc('\n', out);
+    return group + len + 1;
+}
+
 static void put_form(FILE *out, const struct verb *v, const struct verb_form *f)
 {
     fputs(".Nm\n.Cm ", out);
     fprintf(out, "%s\n", v->name);
-    for (const char *word = f->words; *word;) {
-        size_t len = strcspn(word, " ");
-        put_form_word(out, word, len);
-        word += len + strspn(word + len, " ");
+    for (const char *word = f->words; *word; word += strspn(word, " ")) {
+        if (*word == '[') {
+            word = put_group(out, word);
+        } else {
+            size_t len = strcspn(word, " ");
+            put_form_word(out, word, len);
+            word += len;
+        }
     }
 }
 

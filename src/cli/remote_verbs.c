@@ -162,7 +162,7 @@ static const struct remote_action files_actions[] = {
 };
 
 static const struct verb_form files_forms[] = {
-    {"list [-r] SESSION[:PATH]", "what is in a folder of the session"},
+    {"list [-r] SESSION:PATH", "what is in a folder; without :PATH in /workspace"},
     {"get SESSION:PATH [LOCAL]", "copies a file here; - is standard output"},
     {"put LOCAL SESSION:PATH", "copies a file there; - is standard input"},
     {"delete SESSION:PATH", "removes a file, or a folder with what is in it"},
