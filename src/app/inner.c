@@ -38,6 +38,7 @@ static int run_service(const struct inner_service *service, const struct seat *s
         .tz = "UTC",
         .launcher = seat_launcher_names[seat->made_by],
         .bwrap = seat->made_by == SEAT_BWRAP ? seat->bwrap : NULL,
+        .fallback = conf_bool(conf, SETTING_LEGACY_FALLBACK_ENABLED),
     };
     lower_host_read(conf, &config.host);
     return service->run(seat, conf, &config);

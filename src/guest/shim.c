@@ -100,6 +100,9 @@ void shim_main(const long *stack)
         }
         n.status = pid == main_pid ? status : -1; // -1: cannot be; pid 2 was missed
         call(SYS_write, NOTE_SHIM_FD, (long)&n, sizeof n, 0);
+        while (main_pid != PID_MAIN && call(SYS_wait4, -1, 0, 0, 0) != -ECHILD_) {
+            // no namespace ends with us: the launcher ends the rest, which is ours to reap
+        }
         call(SYS_exit_group, 0, 0, 0, 0);
     }
 }

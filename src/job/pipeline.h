@@ -66,6 +66,7 @@ struct pipeline_config {
     const char *tz;         // TZ inside
     const char *launcher;   // its name, for the result
     const char *bwrap;      // path and version, for messages; NULL with another launcher
+    bool fallback;          // SANDBOX_LEGACY_FALLBACK_ENABLED, and the launcher was told so
 };
 
 // Takes over *job (the caller's struct is emptied), on failure too. The result comes through

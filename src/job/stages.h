@@ -5,6 +5,7 @@
 
 #include "io/pump.h"
 #include "job/collection.h"
+#include "job/fallback.h"
 #include "job/guest.h"
 #include "job/pipeline.h"
 #include "job/runner.h"
@@ -49,6 +50,7 @@ struct pipeline {
     bool lost;               // the launcher is: processes of the job may live a moment longer
     uint64_t stop_grace_ms;
     struct loop_timer time_limit, kill_timer, disk_timer, patience;
+    struct fallback fallback;
     struct stream out, err;
     struct pump input;
     struct guest guest;

@@ -59,7 +59,7 @@ static bool not_a_program(struct result *r, const struct job *j, const struct pl
 }
 
 // The sandbox failed: never the program's fault, but for the two things that it names itself.
-static void launch_failed(struct result *r, const struct job *j, const struct plan_record *end)
+void verdict_launch(struct result *r, const struct job *j, const struct plan_record *end)
 {
     static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSPC, EIO, ETIMEDOUT};
     if (not_a_program(r, j, end)) {
@@ -188,7 +188,7 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
     limit_hit(r, j, end->flags); // also in mid-launch: a limit that is too small to start
     time_was_up(r, j, end);
     if (end->error) {
-        launch_failed(r, j, end);
+        verdict_launch(r, j, end);
         return;
     }
     if (end->status == -1 && (end->flags & (PLAN_KILLED | PLAN_HIT_MEMORY | PLAN_HIT_CPU))) {

@@ -13,6 +13,9 @@
 void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,
                  struct guest *g);
 
+// The part of it that tells of a sandbox that failed: end->error is not 0.
+void verdict_launch(struct result *r, const struct job *j, const struct plan_record *end);
+
 // Files that could not be staged (stage_files() said `error`, and `text`).
 void verdict_staging(struct result *r, int error, const char *text);
 

@@ -117,14 +117,32 @@ int box_signal(const struct launcher *l, const struct box *b, int sig)
     return e == -ENOENT ? sys_pidfd_signal(b->main_pidfd, sig) : e;
 }
 
+// The shim stays until it has reaped all of them: zombies count as processes of the workspace's
+// uid.
+static void end_plain(const struct launcher *l, struct box *b)
+{
+    b->ending = true;
+    cgroup_no_forks(&l->groups, b->group);
+    signal_group(l, b, SIGKILL, b->gone);
+}
+
+static uint64_t plain_tick(const struct launcher *l, struct box *b, uint64_t now)
+{
+    if (!b->ending) {
+        return UINT64_MAX;
+    }
+    end_plain(l, b);
+    return now + REMOVE_RETRY_MS * NS_PER_MS;
+}
+
 void box_kill(const struct launcher *l, struct box *b)
 {
+    if (b->plain) {
+        end_plain(l, b);
+        return;
+    }
     cgroup_kill(&l->groups, b->group);   // where there is v2: atomically
     sys_pidfd_signal(b->pidfd, SIGKILL); // pid 1, and with it its namespace
-    if (b->plain) { // it has none: its group is emptied, again and again until it can be removed
-        cgroup_no_forks(&l->groups, b->group);
-        signal_group(l, b, SIGKILL, true);
-    }
 }
 
 // ---- figures ----------------------------------------------------------------------------------
@@ -245,6 +263,9 @@ static void on_note(struct launcher *l, struct box *b, const struct note *n)
             b->reported = true;
             b->r.status = n->status;
             l->marks[b - l->box][PLAN_T_REPORT] = clock_now_ns();
+            if (b->plain) { // with a namespace, the kernel does it
+                end_plain(l, b);
+            }
         }
         break;
     case NOTE_EXEC:
@@ -358,8 +379,9 @@ uint64_t box_tick(struct launcher *l, struct box *b, uint64_t now_ns)
         return b->id ? b->retry_ns : UINT64_MAX;
     }
     uint64_t oom = oom_tick(l, b, now_ns), cpu = cpu_tick(l, b, now_ns);
-    uint64_t next = oom < cpu ? oom : cpu, wrapped = bwrap_tick(l, b, now_ns);
-    return next < wrapped ? next : wrapped;
+    uint64_t own = b->plain ? plain_tick(l, b, now_ns) : bwrap_tick(l, b, now_ns);
+    uint64_t next = oom < cpu ? oom : cpu;
+    return next < own ? next : own;
 }
 
 // ---- end --------------------------------------------------------------------------------------

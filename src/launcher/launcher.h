@@ -34,7 +34,8 @@ struct box {
     bool executed; // PLAN_EXECUTED was sent
     bool reported; // the shim told the status
     bool gone;     // every process is reaped; only groups may be left
-    bool plain;    // without namespaces: what it leaves behind is ended by its group
+    bool plain;    // without namespaces: its end is that of all that is in its group
+    bool ending;   // plain: whatever is in its group but the shim is killed, again and again
     uint32_t uid;
     char group[16];
     uint32_t network;       // enum plan_network, from birth on

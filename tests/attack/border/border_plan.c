@@ -85,6 +85,24 @@ static void attack_networks(struct border *b)
     refuse_start(b, "start-network-host", q);
 }
 
+// Nor are jobs without a sandbox the service's to decide: not new ones, not in one that is parked.
+static void attack_isolation(struct border *b)
+{
+    struct plan_request ahead = {.op = PLAN_PREPARE, .plain = 1};
+    struct plan_record r = {};
+    refuse(b, "prepare-plain", ahead, NULL, 0);
+    ahead.plain = 0;
+    int e = border_ask(b, &ahead, NULL, 0, PLAN_PARKED, PATIENCE_MS, &r);
+    struct plan_request q = border_good("once/mine", MINE);
+    q.plain = 1;
+    refuse_start(b, "start-plain", q);
+    q.id = e ? 4242 : r.id;
+    refuse_start(b, "start-plain-parked", q);
+    q.id = 0;
+    q.plain = 2;
+    refuse_start(b, "start-plain-odd", q);
+}
+
 static void attack_sizes(struct border *b)
 {
     char big[sizeof(struct plan_request) * 4] = "";
@@ -405,6 +423,7 @@ void attack_plans(struct border *b)
     border_check(b, "traps-are-set", !e, "%s", strerror(errno));
     attack_operations(b);
     attack_networks(b);
+    attack_isolation(b);
     attack_sizes(b);
     attack_uids(b);
     attack_names(b);

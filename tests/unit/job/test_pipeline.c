@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/tree.h"
 #include "job/pipeline.h"
+#include "plan/steps.h"
 #include "workspace/uids.h"
 
 #include <fcntl.h>
@@ -22,7 +23,7 @@ struct bench {
     int root;
     struct buf live;
     struct result seen; // without its pointers
-    char error[200];
+    char error[200], fallback[200];
     int done;
     int hold_after; // bytes of artifact after which the sink holds; 0: never
     size_t artifact_bytes;
@@ -60,6 +61,8 @@ static void sink_done(void *ctx, struct result *r)
     b->done++;
     b->seen = *r;
     snprintf(b->error, sizeof b->error, "%s", r->error ? r->error : "");
+    const char *why = r->isolation.fallback;
+    snprintf(b->fallback, sizeof b->fallback, "%s", why ? why : "");
 }
 
 // A command job with a folder workspace below a root of the test's own.
@@ -291,6 +294,87 @@ static void a_launch_that_fails_leaves_nothing(void **state)
     assert_false(b.seen.isolation.isolated);
     nothing_is_left(&b);
     end(&b);
+}
+
+// Without a sandbox, but only where an operator wants that, and only when the sandbox failed: what
+// was sent to the program before is still there for it.
+static void a_sandbox_that_failed_is_done_without(void **state)
+{
+    (void)state;
+    struct bench b;
+    int fds[PLAN_N_START_FDS], again[PLAN_N_START_FDS];
+    begin(&b, "");
+    b.config.fallback = true;
+    struct plan_request q = started(&b, fds);
+    assert_int_equal(q.plain, 0);
+    drop(fds);
+    fake_say(&b.fake,
+             (struct plan_record){
+                 .op = PLAN_END, .tag = q.tag, .error = ENOSPC, .step = PLAN_STEP_clone},
+             -1);
+    struct plan_request second = started(&b, again);
+    assert_int_equal(second.plain, 1);
+    assert_int_equal(second.id, 0);
+    assert_string_equal(second.workspace, q.workspace);
+    fake_say(&b.fake,
+             (struct plan_record){.op = PLAN_EXECUTED,
+                                  .tag = second.tag,
+                                  .id = 6,
+                                  .downgrades = PLAN_NO_ISOLATION | PLAN_HOST_NETWORK},
+             -1);
+    assert_int_equal(write(again[PLAN_FD_STDOUT], "hi", 2), 2);
+    say_end(&b, second.tag, 0, 0);
+    step_until_done(&b);
+    assert_int_equal(b.seen.reason, REASON_OK);
+    assert_string_equal(buf_text(&b.live), "hi");
+    assert_string_equal(b.fallback, "the sandbox could not be set up: step clone: No space left on "
+                                    "device");
+    assert_string_equal(b.seen.isolation.launcher, "none");
+    assert_true(b.seen.isolation.downgrades & PLAN_NO_ISOLATION);
+    nothing_is_left(&b);
+    drop(again);
+    end(&b);
+}
+
+static void what_is_not_the_sandboxs_fault_is_not_tried_again(void **state)
+{
+    (void)state;
+    static const struct {
+        struct plan_record end;
+        bool executed, fallback;
+    } cases[] = {
+        {{.error = EPERM, .step = PLAN_STEP_root}, .fallback = false},
+        {{.error = ECHILD, .step = PLAN_STEP_end}, .fallback = true, .executed = true},
+        {{.error = EPERM, .step = PLAN_STEP_root, .flags = PLAN_HIT_MEMORY}, .fallback = true},
+        {{.error = EPERM, .step = PLAN_STEP_root, .flags = PLAN_KILLED}, .fallback = true},
+        {{.error = ENOENT, .step = PLAN_STEP_exec}, .fallback = true},
+        {{.error = ENOENT, .step = PLAN_STEP_chdir}, .fallback = true},
+        {{.error = ENOMEM, .step = PLAN_STEP_root}, .fallback = true},
+        {{.error = ECHILD, .step = PLAN_STEP_end, .marks_ns = {[PLAN_T_EXEC] = 1}},
+         .fallback = true},
+        {{.status = 1 << 8}, .fallback = true, .executed = true},
+        {{.error = EPERM, .step = PLAN_PSTEP_allowed}, .fallback = true},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct bench b;
+        int fds[PLAN_N_START_FDS];
+        begin(&b, "");
+        b.config.fallback = cases[i].fallback;
+        struct plan_request q = started(&b, fds);
+        struct plan_record r = cases[i].end;
+        r.op = PLAN_END;
+        r.tag = q.tag;
+        if (cases[i].executed) {
+            say_executed(&b, q.tag);
+        }
+        fake_say(&b.fake, r, -1);
+        step_until_done(&b);
+        assert_true(b.seen.reason != REASON_OK);
+        assert_string_equal(b.fallback, "");
+        assert_true(fake_hears_nothing(&b.fake));
+        drop(fds);
+        end(&b);
+    }
 }
 
 static void a_held_job_is_not_read_but_ends_in_time(void **state)
@@ -622,6 +706,8 @@ int main(void)
         cmocka_unit_test(a_cancel_at_once_runs_nothing),
         cmocka_unit_test(the_launchers_death_is_internal_and_keeps_the_output),
         cmocka_unit_test(a_launch_that_fails_leaves_nothing),
+        cmocka_unit_test(a_sandbox_that_failed_is_done_without),
+        cmocka_unit_test(what_is_not_the_sandboxs_fault_is_not_tried_again),
         cmocka_unit_test(a_held_job_is_not_read_but_ends_in_time),
         cmocka_unit_test(artifacts_wait_for_a_slow_sink),
         cmocka_unit_test(freed_in_mid_flight_it_takes_its_sandbox_along),

@@ -48,7 +48,7 @@ void serve_soak(struct client *c)
         t.uid = V0 + i;
         t.workspace = name;
         AUTO_CLOSE int fd = client_make_workspace(c, name, t.uid, false);
-        bool cold = c->seat.made_by == SEAT_BWRAP;
+        bool cold = c->seat.made_by != SEAT_NATIVE;
         if (fd < 0 || (!cold && client_prepare(c, &id, &r))) {
             break; // the launcher is gone
         }

@@ -36,6 +36,8 @@ static void host_network(struct plan_request *q) { q->network = PLAN_NETWORK_HOS
 static void other_number(struct plan_request *q) { q->workspace_no = 200; }
 
 // A parked sandbox whose START is refused ends, with the reason; so it is with none.
+static void without_sandbox(struct plan_request *q) { q->plain = 1; }
+
 static void refused_starts(struct client *c)
 {
     static const struct {
@@ -47,6 +49,7 @@ static void refused_starts(struct client *c)
         {"another runtime root", other_root, ENOENT, ENOENT},
         {"less isolation than there is", least_rung, EPERM, EPERM},
         {"the host's network, which is not allowed", host_network, EPERM, EINVAL},
+        {"no sandbox, which is not allowed", without_sandbox, EPERM, EINVAL},
     };
     const char *const yes[] = {"/bin/true", NULL};
     struct try t = try_of(yes);
@@ -65,7 +68,7 @@ static void refused_starts(struct client *c)
                   !e && r.id == id + (allowed && !parked ? r.id : 0) &&
                       (allowed ? clean_exit(&r, e, 0)
                                : r.error == (parked ? cases[i].parked_error : cases[i].error) &&
-                                     r.step == PLAN_STEP_check),
+                                     (r.step == PLAN_STEP_check || r.step == PLAN_PSTEP_allowed)),
                   say(&r, e));
         }
     }

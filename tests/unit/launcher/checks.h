@@ -36,6 +36,8 @@ void check_rogue_bwrap(struct client *c);
 void check_bwrap_requests(struct client *c);
 void check_old_bwrap(struct client *c);
 void check_network(struct client *c);
+void check_plain(struct client *c);
+void check_asked(struct client *c);
 void check_locks(struct client *c);
 void check_speed(struct client *c);
 #ifdef ISLE_INJECT

@@ -98,6 +98,7 @@ uint32_t client_start(struct client *c, uint32_t id, const struct try *t)
         .workspace_no = t->tmpfs_no >= 0 ? (uint32_t)t->tmpfs_no : 0,
         .tmp_folder = t->tmp_folder,
         .has_frames = t->fd[PLAN_FD_FRAMES] != 0,
+        .plain = c->seat.made_by == SEAT_NONE,
         .n_sets = t->n_sets,
         .limits = {.memory_bytes = or_default(t->limits.memory_bytes, 256 << 20),
                    .cpu_ns = t->limits.cpu_ns,

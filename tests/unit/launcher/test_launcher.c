@@ -112,6 +112,8 @@ static const struct {
     {"speed", check_speed, true},
     {"full", check_full, true},
     {"network", check_network, true},
+    {"plain", check_plain, true},
+    {"asked", check_asked, true},
     {"bwrap-asks", check_bwrap_requests, true},
     {"bwrap-old", check_old_bwrap, true},
     {"bwrap-lies", check_rogue_bwrap, true},
@@ -133,8 +135,9 @@ static void end_ahead(struct client *c, bool rogue)
 {
     struct plan_record r;
     int e = client_wait(c, PLAN_PREPARE, c->seat.ahead_tag, CLIENT_PATIENCE_MS, &r, NULL);
-    if (c->seat.made_by == SEAT_BWRAP) {
-        check("no sandbox is made ahead with Bubblewrap", !e && r.error == EOPNOTSUPP, say(&r, e));
+    if (c->seat.made_by != SEAT_NATIVE) {
+        check("no sandbox is made ahead but by isle's own launcher", !e && r.error == EOPNOTSUPP,
+              say(&r, e));
         return;
     }
     check("a sandbox was asked for ahead", !e && !r.error && r.id, strerror(-e));
@@ -230,6 +233,7 @@ static struct {
     uint32_t calls[1], n_calls;
     const char *run_dir, *bwrap_path;
     bool old_bwrap;
+    enum start_plain plain;
 } unusual;
 
 static int start_instance(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
@@ -259,6 +263,7 @@ static int start_instance(const char *libexec, const char *data, uint32_t refuse
         .pids = 4096,
         .test_refuse_rungs = refuse,
         .bwrap = unusual.bwrap,
+        .plain = unusual.plain,
     };
     char *const env[] = {NULL};
     struct start_error error;
@@ -531,6 +536,21 @@ static int run_bwrap(const char *libexec, const char *data)
     return bad;
 }
 
+// Jobs without sandboxes: all of them, or where the service asks for one.
+static int run_plain(const char *libexec, const char *data)
+{
+    char names[][10] = {"exits", "limits", "signals"}, plain[] = "plain", asked[] = "asked";
+    char *const args[] = {plain, names[0], names[1], names[2], NULL};
+    char *const asked_args[] = {asked, NULL};
+    unusual.plain = START_PLAIN_ALL;
+    int bad = run_instance(libexec, data, 0, args);
+    unusual.plain = START_PLAIN_ASKED;
+    bad |= run_instance(libexec, data, 0, asked_args);
+    bad |= with_bwrap(run_instance, libexec, data, asked_args);
+    unusual.plain = START_PLAIN_NEVER;
+    return bad;
+}
+
 static int run_kills(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
 {
     const char *text = getenv("ISLE_TEST_KILLS");
@@ -711,7 +731,8 @@ int main(int argc, char **argv)
     bool only_hosts = argc > 2 && !strcmp(argv[2], "hosts");
     bool only_bwrap = argc > 2 && !strcmp(argv[2], "bwrap");
     bool only_single = argc > 2 && !strcmp(argv[2], "single");
-    int bad = only_single || only_kills || only_hosts || only_bwrap || injected
+    bool only_plain = argc > 2 && !strcmp(argv[2], "plain");
+    int bad = only_plain || only_single || only_kills || only_hosts || only_bwrap || injected
                   ? 0
                   : run_instance(argv[1], data, 0, argv + 2) != 0;
 #ifdef ISLE_INJECT
@@ -741,6 +762,9 @@ int main(int argc, char **argv)
     }
     if (argc == 2 || only_bwrap) {
         bad |= run_bwrap(argv[1], data);
+    }
+    if (argc == 2 || only_plain) {
+        bad |= run_plain(argv[1], data);
     }
     if (argc == 2 || only_single) {
         char names[][10] = {"exits", "execution", "bare"};
