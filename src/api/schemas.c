@@ -98,10 +98,11 @@ static const struct schema_field trial[] = {
      .type = SCHEMA_TEXT,
      .form = SCHEMA_FORM_TIME,
      .required = true,
-     .null = true,
-     .help = "when it ended"},
+     .help = "when it began"},
+    {.name = "took_ms", .type = SCHEMA_INT, .required = true, .help = "how long it took"},
+    {.name = "runs", .type = SCHEMA_INT, .required = true, .help = "trial runs so far"},
 };
-SCHEMA_ANSWER(trial, "Trial", "The last trial run: one real job.");
+SCHEMA_ANSWER(trial, "Trial", "The last trial run: the self-test, or one small job.");
 
 static const struct schema_field ready[] = {
     {.name = "ready", .type = SCHEMA_BOOL, .required = true, .help = "jobs can run"},

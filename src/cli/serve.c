@@ -3,10 +3,11 @@
 #include "cli/serve.h"
 
 #include "base/buf.h"
-#include "base/fd.h"
 #include "cli/beside.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -101,27 +102,22 @@ void serve_options_done(struct serve_options *o)
     free(o->data_dir);
 }
 
-static int execute(char **argv, const struct cli_places *places)
-{
-    struct front_error why;
-    char name[] = "isled";
-    if (front_check_places(places, &why)) {
-        return verb_complain("serve", "%s", why.text);
-    }
-    argv[0] = name;
-    return beside_execute(places, "serve", "isled", argv);
-}
-
 static int serve_main(int argc, char **argv, const struct cli_places *places)
 {
     struct serve_options o;
+    struct front_error why;
+    char program[] = "isled";
     int status;
     (void)argc;
     if (!serve_options_parse(argv, &o, &status)) {
         return status;
     }
     serve_options_done(&o);
-    return execute(argv, places);
+    if (front_check_places(places, &why)) {
+        return verb_complain("serve", "%s", why.text);
+    }
+    argv[0] = program;
+    return beside_execute(places, "serve", program, argv);
 }
 
 static const struct verb_form forms[] = {{"[OPTION...]", NULL}, {NULL, NULL}};

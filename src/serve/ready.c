@@ -38,8 +38,6 @@ struct ready {
     struct loop_timer next; // the next trial; also what frees an ended one
     uint64_t pause_ms;
     // for /readyz
-    bool tested;
-    struct selftest_item items[SELFTEST_N];
     uint64_t trials;
     int64_t tried_ms;
     uint64_t began_ns, took_ms;
@@ -108,11 +106,13 @@ static void fail(struct ready *r, const char *why)
     again_later(r);
 }
 
-static const struct selftest_item *first_with(const struct ready *r, enum selftest_verdict verdict)
+static const struct selftest_item *first_with(const struct selftest *t,
+                                              enum selftest_verdict verdict)
 {
+    const struct selftest_item *items = selftest_items(t);
     for (size_t i = 0; i < SELFTEST_N; i++) {
-        if (r->items[i].verdict == verdict) {
-            return &r->items[i];
+        if (items[i].verdict == verdict) {
+            return &items[i];
         }
     }
     return NULL;
@@ -123,20 +123,19 @@ static void test_done(void *ctx)
     struct ready *r = ctx;
     char why[WHY_MAX];
     trial_ends(r);
-    memcpy(r->items, selftest_items(r->test), sizeof r->items);
-    r->tested = true;
     r->downgrades |= selftest_downgrades(r->test);
-    const struct selftest_item *escaped = first_with(r, SELFTEST_ESCAPED),
-                               *broken = first_with(r, SELFTEST_BROKEN);
+    const struct selftest_item *escaped = first_with(r->test, SELFTEST_ESCAPED),
+                               *broken = first_with(r->test, SELFTEST_BROKEN);
     const struct selftest_item *bad = escaped ? escaped : broken;
     if (bad) {
         snprintf(why, sizeof why, "self-test %s (%s): %s: %s", bad->name, bad->what,
                  selftest_verdict_names[bad->verdict], bad->detail);
     }
+    const bool through = escaped != NULL, failed = bad != NULL;
     drop_trial(r);
-    if (escaped) { // nothing that a later try could take back
+    if (through) { // nothing that a later try could take back
         ready_never(r, why);
-    } else if (broken) {
+    } else if (failed) {
         fail(r, why);
     } else {
         succeed(r);
@@ -217,7 +216,6 @@ int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_co
                         .downgrades = config->downgrades,
                         .pause_ms = PAUSE_FIRST_MS};
     r->next = LOOP_TIMER_INIT(next_fires, r);
-    selftest_items_init(r->items);
     set_why(r, "starting: the self-test is under way");
     loop_timer_set(loop, &r->next, 0);
     *ret = r;
@@ -266,20 +264,6 @@ void ready_never(struct ready *r, const char *why)
     loop_timer_clear(r->loop, &r->next);
 }
 
-static void put_items(const struct ready *r, struct buf *out)
-{
-    json_begin(out, "items", '[');
-    for (size_t i = 0; r->tested && i < SELFTEST_N; i++) {
-        const struct selftest_item *item = &r->items[i];
-        json_begin(out, NULL, '{');
-        json_put_text(out, "name", item->name);
-        json_put_text(out, "verdict", selftest_verdict_names[item->verdict]);
-        json_put_text(out, "detail", item->detail[0] ? item->detail : NULL);
-        json_end(out, '}');
-    }
-    json_end(out, ']');
-}
-
 int ready_write(const struct ready *r, struct buf *out)
 {
     const bool now = ready_now(r);
@@ -288,10 +272,9 @@ int ready_write(const struct ready *r, struct buf *out)
     json_put_text(out, "why", now ? NULL : ready_why(r));
     downgrades_write(out, "downgrades", r->downgrades);
     json_begin(out, "trial", '{');
-    json_put_int(out, "runs", (int64_t)r->trials);
-    json_put_int(out, "at_ms", r->tried_ms);
+    json_put_time(out, "at", r->tried_ms);
     json_put_int(out, "took_ms", (int64_t)r->took_ms);
-    put_items(r, out);
+    json_put_int(out, "runs", (int64_t)r->trials);
     json_end(out, '}');
     json_end(out, '}');
     return out->error;

@@ -30,7 +30,8 @@ uint32_t ready_downgrades(const struct ready *r); // enum plan_downgrade bits
 void ready_doubt(struct ready *r, const char *why);
 // The launcher is gone, or the service ends: not ready for good.
 void ready_never(struct ready *r, const char *why);
-// {"ready":..., "why":..., "downgrades":[...], "trial":{...}} for /readyz.
+// {"ready":..., "why":..., "downgrades":[...], "trial":{"at":..., "took_ms":..., "runs":...}} for
+// /readyz.
 int ready_write(const struct ready *r, struct buf *out);
 
 #endif
