@@ -379,6 +379,7 @@ int api_new(const struct api_config *config, struct api **ret)
     }
     a->with = *config;
     int e = api_access_init(a);
+    e = e ? e : api_openapi_init(a);
     e = e ? e : api_auth_init(a);
     if (e) {
         api_free(a);
@@ -392,6 +393,8 @@ void api_free(struct api *a)
 {
     if (a) {
         free(a->words);
+        buf_free(&a->openapi);
+        buf_free(&a->docs);
         explicit_bzero(a->keys, sizeof a->keys);
         free(a);
     }

@@ -56,10 +56,12 @@ struct api_route {
     size_t max_bytes;                        // of the body; JSON: 0 is 64 KiB
     const struct schema *request, *response; // response: what `data` is; NULL: not JSON
     int success;                             // status; 0: 200
-    const char *type;                        // of an answer that is not JSON
+    const struct schema *also;               // what `data` is when the status is 200 instead
+    const char *type;                        // of an answer that is not in the envelope
     void (*handle)(struct api_call *c);
     const char *summary; // for OpenAPI and /docs
-    const char *query;   // names of query parameters, separated by spaces (schema_queries has them)
+    const char *query;   // names of query parameters, separated by spaces (api/schemas.c has them)
+    const char *headers; // the same of header fields that it reads
 };
 
 struct api_call {

@@ -359,6 +359,8 @@ static const struct api_route routes[] = {
     {.method = HTTP_M_GET,
      .path = "/api/v1/sandbox/jobs/{id}/events",
      .who = API_TEAM,
+     .type = "text/event-stream",
+     .headers = "Last-Event-ID",
      .handle = get_events,
      .summary = "A job's status, output and result as they come (server-sent events)"},
 };

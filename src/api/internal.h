@@ -13,6 +13,7 @@ enum {
     API_TRIES = 20,           // failed keys of one address ...
     API_TRIES_MS = 60 * 1000, // ... in this time
     API_MAX_WORDS = 64,
+    API_POLICY_BYTES = 256,
     API_KEY_TOUCH_MS = 60 * 1000, // how exact "last used" is
 };
 
@@ -42,6 +43,8 @@ struct api {
     uint64_t seed; // of the table of triers
     bool has_keys; // a key was ever made
     bool keys_known;
+    struct buf openapi, docs; // as they are sent
+    char docs_policy[API_POLICY_BYTES];
 };
 
 // access.c: 0, or false with the call failed.
@@ -62,6 +65,11 @@ void api_auth_forget(struct api *a, const char *key_id); // revoked
 void api_begin(void *ctx, struct http_request *r);
 const char *api_refused(void *ctx, const struct http_peer *peer, int status, const char *why,
                         struct buf *body);
+
+// openapi.c, docs.c: 0 or -errno.
+int api_openapi_init(struct api *a);
+int api_openapi_write(struct buf *out);
+int api_docs_write(struct buf *out, char policy[API_POLICY_BYTES]);
 
 // trace.c
 void api_trace_take(struct api_call *c);

@@ -11,11 +11,12 @@ struct api_subject {
     size_t n;
 };
 
-extern const struct api_subject api_operations; // operations.c
-extern const struct api_subject api_execute;    // execute.c
-extern const struct api_subject api_jobs;       // jobs.c
-extern const struct api_subject api_events;     // events.c
-extern const struct api_subject api_keys;       // keys.c
+extern const struct api_subject api_operations;  // operations.c
+extern const struct api_subject api_execute;     // execute.c
+extern const struct api_subject api_jobs;        // jobs.c
+extern const struct api_subject api_events;      // events.c
+extern const struct api_subject api_keys;        // keys.c
+extern const struct api_subject api_description; // openapi.c
 
 // All subjects, in the order of the reference; ended by NULL. The one list: routes.c.
 extern const struct api_subject *const api_subjects[];

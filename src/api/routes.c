@@ -2,5 +2,5 @@
 #include "api/route.h"
 
 const struct api_subject *const api_subjects[] = {
-    &api_execute, &api_jobs, &api_events, &api_keys, &api_operations, NULL,
+    &api_execute, &api_jobs, &api_events, &api_keys, &api_operations, &api_description, NULL,
 };

@@ -92,8 +92,6 @@ static void check_choice(struct check *c, const struct schema_field *f, const ch
     fault(c, path, "%s is none of %s", job_show(v, shown), list);
 }
 
-static const char *form_help(enum schema_form form);
-
 static void check_text(struct check *c, const struct schema_field *f, const char *path,
                        yyjson_val *v)
 {
@@ -103,7 +101,7 @@ static void check_text(struct check *c, const struct schema_field *f, const char
         check_choice(c, f, path, v);
     }
     if (!schema_has_form(f->form, yyjson_get_str(v), yyjson_get_len(v))) {
-        fault(c, path, "%s is not %s", job_show(v, shown), form_help(f->form));
+        fault(c, path, "%s is not %s", job_show(v, shown), schema_form_help(f->form));
     }
 }
 
@@ -392,7 +390,9 @@ static const struct {
     [SCHEMA_FORM_TIME] = {NULL, NULL, "a time (RFC 3339)"},
 };
 
-static const char *form_help(enum schema_form form) { return forms[form].help; }
+const char *schema_form_pattern(enum schema_form form) { return forms[form].pattern; }
+
+const char *schema_form_help(enum schema_form form) { return forms[form].help; }
 
 bool schema_has_form(enum schema_form form, const char *text, size_t len)
 {

@@ -80,10 +80,15 @@ void schema_field_write(struct buf *out, const char *key, const struct schema_fi
 // For a person: "integer 1 to 60", "array of text, up to 100".
 void schema_field_describe(struct buf *out, const struct schema_field *f);
 
-// A parameter of the query, by its name; they mean the same everywhere.
+#define SCHEMA_LIMITS_NAME "JobLimits"
+void schema_limits_write(struct buf *out);              // SCHEMA_LIMITS, named so
+const char *schema_form_pattern(enum schema_form form); // NULL: none
+const char *schema_form_help(enum schema_form form);
+
+// A parameter of the query, or a header field, by its name: they mean the same everywhere. NULL:
+// none.
 const struct schema_field *schema_query(const char *name);
-extern const struct schema_field schema_queries[];
-extern const size_t schema_n_queries;
+const struct schema_field *schema_header(const char *name);
 
 // Declares schema_FIELDS from a table `fields`.
 #define SCHEMA_REQUEST(fields, title, text)                                                        \

@@ -44,7 +44,7 @@ const struct schema *const schemas[] = {
     NULL,
 };
 
-const struct schema_field schema_queries[] = {
+static const struct schema_field queries[] = {
     {.name = "wait",
      .type = SCHEMA_INT,
      .min = 0,
@@ -76,16 +76,42 @@ const struct schema_field schema_queries[] = {
      .initial = "false",
      .help = "with everything below it"},
 };
-const size_t schema_n_queries = ARRAY_LEN(schema_queries);
+static const struct schema_field headers[] = {
+    {.name = "Idempotency-Key",
+     .type = SCHEMA_TEXT,
+     .min = 1,
+     .max = 255,
+     .help = "printable ASCII; the same key and body give the same job"},
+    {.name = "Last-Event-ID", .type = SCHEMA_TEXT, .max = 255, .help = "go on behind this event"},
+    {.name = "If-Match",
+     .type = SCHEMA_TEXT,
+     .max = 4096,
+     .help = "only if what is there has this entity tag"},
+    {.name = "If-None-Match",
+     .type = SCHEMA_TEXT,
+     .max = 4096,
+     .help = "only if what is there has another entity tag; `*`: nothing"},
+    {.name = "Range", .type = SCHEMA_TEXT, .max = 255, .help = "`bytes=FIRST-LAST`"},
+};
 
-const struct schema_field *schema_query(const char *name)
+static const struct schema_field *find(const struct schema_field *list, size_t n, const char *name)
 {
-    for (size_t i = 0; i < schema_n_queries; i++) {
-        if (strcmp(schema_queries[i].name, name) == 0) {
-            return &schema_queries[i];
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(list[i].name, name) == 0) {
+            return &list[i];
         }
     }
     return NULL;
+}
+
+const struct schema_field *schema_query(const char *name)
+{
+    return find(queries, ARRAY_LEN(queries), name);
+}
+
+const struct schema_field *schema_header(const char *name)
+{
+    return find(headers, ARRAY_LEN(headers), name);
 }
 
 static const struct schema_field health[] = {

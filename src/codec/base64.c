@@ -55,3 +55,19 @@ void base64_decode(const char *text, size_t len, uint8_t *ret)
         }
     }
 }
+
+void base64_encode(const void *data, size_t len, char *ret)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const uint8_t *bytes = data;
+    for (size_t i = 0; i < len; i += 3, ret += 4) {
+        uint32_t three = (uint32_t)bytes[i] << 16;
+        three |= i + 1 < len ? (uint32_t)bytes[i + 1] << 8 : 0;
+        three |= i + 2 < len ? bytes[i + 2] : 0;
+        ret[0] = digits[three >> 18];
+        ret[1] = digits[three >> 12 & 63];
+        ret[2] = i + 1 < len ? digits[three >> 6 & 63] : '=';
+        ret[3] = i + 2 < len ? digits[three & 63] : '=';
+    }
+    *ret = '\0';
+}

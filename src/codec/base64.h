@@ -11,4 +11,8 @@ bool base64_measure(const char *text, size_t len, size_t *ret);
 // Decodes what base64_measure() said yes to, into room for as many bytes as it said.
 void base64_decode(const char *text, size_t len, uint8_t *ret);
 
+#define BASE64_CHARS(bytes) (((bytes) + 2) / 3 * 4)
+// BASE64_CHARS(len) characters and a NUL.
+void base64_encode(const void *data, size_t len, char *ret);
+
 #endif

@@ -31,6 +31,9 @@ static void decodes(void **state)
         base64_decode(rows[i][0], strlen(rows[i][0]), out);
         assert_memory_equal(out, rows[i][1], n);
         assert_int_equal(out[n], 0);
+        char again[16];
+        base64_encode(rows[i][1], n, again);
+        assert_string_equal(again, rows[i][0]);
     }
 }
 
