@@ -14,6 +14,13 @@
 
 enum { FAILED = 125 };
 
+void inner_use_settings(struct pipeline_config *c, const struct conf *conf)
+{
+    c->artifact_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB;
+    c->artifacts_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB;
+    lower_host_read(conf, &c->host);
+}
+
 // What a pipeline needs: of the settings, of the seat, of this process.
 static int run_service(const struct inner_service *service, const struct seat *seat,
                        struct conf *conf)
@@ -31,8 +38,6 @@ static int run_service(const struct inner_service *service, const struct seat *s
         .ready_workspace = "once/" CLI_READY_WORKSPACE,
         .null = null,
         .uids = uids,
-        .artifact_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_FILE_SIZE_MB] * MB,
-        .artifacts_max_bytes = (uint64_t)conf->number[SETTING_ARTIFACT_MAX_TOTAL_SIZE_MB] * MB,
         .ahead_network = seat->ahead_network,
         .downgrades = seat->downgrades,
         .tz = "UTC",
@@ -40,7 +45,7 @@ static int run_service(const struct inner_service *service, const struct seat *s
         .bwrap = seat->made_by == SEAT_BWRAP ? seat->bwrap : NULL,
         .fallback = conf_bool(conf, SETTING_LEGACY_FALLBACK_ENABLED),
     };
-    lower_host_read(conf, &config.host);
+    inner_use_settings(&config, conf);
     return service->run(seat, conf, &config);
 }
 

@@ -13,6 +13,9 @@ struct inner_service {
     int (*run)(const struct seat *seat, struct conf *conf, const struct pipeline_config *config);
 };
 
+// What of the configuration is the settings': also when they have changed (SIGHUP).
+void inner_use_settings(struct pipeline_config *c, const struct conf *conf);
+
 // main() of that image: drops, loads the settings, runs one of the `n` services. The exit status.
 int inner_main(int argc, char **argv, const struct inner_service *services, size_t n);
 

@@ -210,23 +210,29 @@ static void order(const struct isled *d, enum talk_order what, const void *paylo
 }
 
 // The file is read by the service, opened by whoever has the right to; and a log that was moved
-// away is begun anew.
+// away is begun anew. What cannot be opened is the service's to tell, in its log.
 static void reload(struct isled *d)
 {
-    const char *path = d->settings.conf.file;
+    const struct conf *c = &d->settings.conf;
     int fds[2], n = 0;
-    notify_reloading();
-    AUTO_CLOSE int file = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    struct talk_reload what = {};
     AUTO_CLOSE int audit = -1;
-    if (path && file < 0 && (errno != ENOENT || d->settings.conf.file_read)) {
-        complain("%s: %m; the settings stay as they were", path);
+    notify_reloading();
+    AUTO_CLOSE int file =
+        c->file ? open(c->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;
+    if (c->file && file < 0 && (errno != ENOENT || c->file_read)) {
+        what.file_error = (uint32_t)errno;
     }
-    open_audit(&d->settings.conf, &audit);
-    const struct talk_reload what = {file >= 0, audit >= 0};
+    const char *path = c->text[SETTING_AUDIT_LOG];
+    if (*path) {
+        what.audit_error = (uint32_t)-log_open_file(AT_FDCWD, path, &audit);
+    }
     if (file >= 0) {
+        what.file = 1;
         fds[n++] = file;
     }
     if (audit >= 0) {
+        what.audit = 1;
         fds[n++] = audit;
     }
     order(d, TALK_RELOAD, &what, sizeof what, fds, n);

@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include "api/api.h"
+#include "app/inner.h"
 #include "app/talk.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -129,14 +130,14 @@ static struct jobs_limits limits_of(const struct conf *c)
     const int64_t *n = c->number;
     int64_t slots = n[SETTING_WORKER_CONCURRENCY];
     slots = slots ? slots : get_nprocs();
-    return (struct jobs_limits){
-        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
-                  .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
-                  .waiting = n[SETTING_QUEUE_LIMIT] ? (uint32_t)n[SETTING_QUEUE_LIMIT] : 1,
-                  .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
-        .queue_timeout_ms = (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
-        .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
-        .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000};
+    return (struct jobs_limits){.queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
+                                          .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
+                                          .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
+                                          .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
+                                .queue_timeout_ms =
+                                    (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
+                                .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
+                                .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000};
 }
 
 static struct sessions_config sessions_config_of(const struct serve *s)
@@ -177,23 +178,38 @@ static void tell_changes(struct serve *s, const struct conf_changes *changes)
     }
 }
 
-static void reload_file(struct serve *s, int fd)
+// What is live in the settings reaches everybody who has a copy of it.
+static void use_settings(struct serve *s)
 {
-    AUTO_FREE struct conf_changes *changes = calloc(1, sizeof *changes);
-    struct conf_error why = {"not enough memory"};
     enum log_format format;
     enum log_level least;
-    if (!changes || conf_reload(s->conf, fd, changes, &why)) {
-        log_say(s->log, LOG_ERROR, "settings refused", LOG_T("error", why.text));
-        return;
-    }
     use_log_settings(s, &format, &least);
     log_change(s->log, format, least);
+    inner_use_settings(&s->pipeline, s->conf);
     const struct jobs_limits limits = limits_of(s->conf);
     const struct sessions_config sessions = sessions_config_of(s);
     jobs_change(s->jobs, &limits);
     sessions_change(s->sessions, &sessions);
+}
+
+static void refuse_settings(struct serve *s, const char *why)
+{
+    log_say(s->log, LOG_ERROR, "settings refused", LOG_T("file", s->conf->file),
+            LOG_T("error", why), LOG_T("effect", "all stay as they were"));
+}
+
+static void reload_file(struct serve *s, int fd)
+{
+    AUTO_FREE struct conf_changes *changes = calloc(1, sizeof *changes);
+    struct conf_error why = {"not enough memory"};
+    if (!changes || conf_reload(s->conf, fd, changes, &why)) {
+        refuse_settings(s, why.text);
+        return;
+    }
+    use_settings(s);
     tell_changes(s, changes);
+    log_say(s->log, LOG_INFO, "settings read again", LOG_T("file", s->conf->file),
+            LOG_I("changes", (int64_t)changes->n));
 }
 
 static void reload(struct serve *s, const struct talk_reload *what)
@@ -203,14 +219,20 @@ static void reload(struct serve *s, const struct talk_reload *what)
         reload_file(s, *next);
         *next = fd_close(*next);
         next++;
+    } else if (what->file_error) {
+        refuse_settings(s, strerror((int)what->file_error));
     }
     if (what->audit && *next >= 0) {
         int former = s->audit;
         s->audit = fd_take(next);
         log_change_files(s->log, STDERR_FILENO, s->audit);
         fd_close(former);
+    } else if (what->audit_error) {
+        log_say(s->log, LOG_ERROR, "audit log not opened again",
+                LOG_T("file", s->conf->text[SETTING_AUDIT_LOG]),
+                LOG_T("error", strerror((int)what->audit_error)),
+                LOG_T("effect", "the former one goes on"));
     }
-    log_say(s->log, LOG_INFO, "settings read again", LOG_T("file", s->conf->file));
     tell(s, TALK_RELOADED);
 }
 

@@ -21,7 +21,8 @@ struct talk_head {
 };
 enum { TALK_MAX_BYTES = 64, TALK_MAX_FDS = 2 };
 struct talk_reload {
-    uint32_t file, audit; // 1: the settings' file, opened anew; the audit log, likewise
+    uint32_t file, audit;             // 1: the settings' file, opened anew; the audit log, likewise
+    uint32_t file_error, audit_error; // errno, where it could not be opened; else 0
 };
 
 #define TALK_SERVE "serve" // word of the service
