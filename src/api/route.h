@@ -15,6 +15,9 @@ extern const struct api_subject api_operations;  // operations.c
 extern const struct api_subject api_execute;     // execute.c
 extern const struct api_subject api_jobs;        // jobs.c
 extern const struct api_subject api_events;      // events.c
+extern const struct api_subject api_artifacts;   // artifacts.c
+extern const struct api_subject api_sessions;    // sessions.c
+extern const struct api_subject api_files;       // files.c
 extern const struct api_subject api_keys;        // keys.c
 extern const struct api_subject api_description; // openapi.c
 

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "model/job.h"
+#include "serve/sessions.h"
 #include "store/store.h"
 
 #define NAME(n, h)                                                                                 \
@@ -20,7 +21,8 @@
     }
 #define TTL                                                                                        \
     {                                                                                              \
-        .name = "ttl_hours", .type = SCHEMA_INT, .min = 1, .max = 720,                             \
+        .name = "ttl_hours", .type = SCHEMA_INT, .min = SESSIONS_MIN_TTL_HOURS,                    \
+        .max = SESSIONS_MAX_TTL_HOURS,                                                             \
         .help = "how long it lives from now; absent: SANDBOX_SESSION_TTL_HOURS"                    \
     }
 
@@ -50,7 +52,7 @@ static const struct schema_field session[] = {
     {.name = "disk_usage_bytes",
      .type = SCHEMA_INT,
      .required = true,
-     .help = "as measured after the last job"},
+     .help = "as last measured, after a job or a change"},
     TIME("last_accessed_at", "last used"),
 };
 SCHEMA_ANSWER(session, "SandboxSession", "A session.");
@@ -75,15 +77,28 @@ static const struct schema_field session_deleted[] = {
 };
 SCHEMA_ANSWER(session_deleted, "SessionDeleted", "A session that was ended.");
 
-static const char *const file_types[] = {"file", "directory", NULL};
+#define PATH                                                                                       \
+    {.name = "path",                                                                               \
+     .type = SCHEMA_TEXT,                                                                          \
+     .required = true,                                                                             \
+     .help = "/workspace and what is below it"},                                                   \
+    {                                                                                              \
+        .name = "escaped", .type = SCHEMA_BOOL, .required = true,                                  \
+        .help = "the name is no plain text: bytes of it, and %, stand as %XX"                      \
+    }
+
+static const char *const file_types[] = {"file", "directory", "link", "other", NULL};
 static const struct schema_field file[] = {
-    {.name = "path", .type = SCHEMA_TEXT, .required = true, .help = "below /workspace"},
+    PATH,
     {.name = "type",
      .type = SCHEMA_TEXT,
      .choices = file_types,
      .required = true,
-     .help = "nothing else is shown"},
-    {.name = "size", .type = SCHEMA_INT, .required = true, .help = "bytes; 0 of a folder"},
+     .help = "links are told, never followed; other: a FIFO, a socket, a device"},
+    {.name = "size",
+     .type = SCHEMA_INT,
+     .required = true,
+     .help = "bytes; 0 of what is not a file"},
     TIME("modified_at", "as the file system has it"),
 };
 SCHEMA_ANSWER(file, "SessionFile", "A file or folder of a session.");
@@ -95,7 +110,11 @@ static const struct schema_field file_list[] = {
      .of = &schema_file,
      .required = true,
      .help = "in no particular order"},
-    {.name = "truncated", .type = SCHEMA_BOOL, .required = true, .help = "there is more"},
+    {.name = "truncated",
+     .type = SCHEMA_BOOL,
+     .required = true,
+     .help = "there is more: behind next_cursor, or in folders too deep to be entered"},
+    NAME_NULL("next_cursor", "for the next page; null: this is the last"),
 };
 SCHEMA_ANSWER(file_list, "SessionFileList", "What is in a folder of a session.");
 
@@ -116,11 +135,15 @@ static const struct schema_field file_move[] = {
      .type = SCHEMA_BOOL,
      .initial = "false",
      .help = "a file that is there is replaced"},
+    {.name = "escaped",
+     .type = SCHEMA_BOOL,
+     .initial = "false",
+     .help = "both paths are written as a list gives them where it says `escaped`"},
 };
 SCHEMA_REQUEST(file_move, "FileMove", "Another name for a file or folder.");
 
 static const struct schema_field file_done[] = {
-    {.name = "path", .type = SCHEMA_TEXT, .required = true, .help = "below /workspace"},
+    PATH,
     {.name = "size", .type = SCHEMA_INT, .null = true, .help = "bytes, of a file that was written"},
     {.name = "checksum",
      .type = SCHEMA_TEXT,

@@ -482,8 +482,8 @@ static int begin(struct serve *s)
 
 static void end(struct serve *s)
 {
+    work_pool_stop(s->pool); // what its threads had is the requests' again
     http_server_free(s->http);
-    work_pool_stop(s->pool);
     store_close(s->store);
     jobs_free(s->jobs);
     sessions_free(s->sessions);

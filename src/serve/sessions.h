@@ -106,6 +106,7 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
 // Before so many more bytes are written through l: false when the session would be larger than
 // disk_bytes. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);
+uint64_t sessions_disk_bytes(const struct sessions *s); // the setting
 
 // trash/: for what is not whole yet (files_write_options.parts) and what is thrown away; emptied at
 // start.

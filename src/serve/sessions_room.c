@@ -177,6 +177,8 @@ bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes
     return true;
 }
 
+uint64_t sessions_disk_bytes(const struct sessions *s) { return s->config.disk_bytes; }
+
 int sessions_trash(const struct sessions *s) { return s->trash; }
 
 void sessions_trashed(struct sessions *s, const char *name)

@@ -1,0 +1,317 @@
+// files.c: what is in a session's workspace: listed, moved, removed; the routes of all calls on it.
+#include "api/files.h"
+#include "api/route.h"
+#include "api/schema.h"
+
+#include "base/fd.h"
+#include "codec/json_out.h"
+#include "workspace/listing.h"
+#include "workspace/names.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+// ---- list
+
+enum { LIST_BYTES = 16 << 20, ENTRY_BYTES = 8192 };
+
+struct list_call {
+    struct file_call file;
+    int folder; // -1: none
+    bool recursive;
+    const char *cursor; // of the request: read before the thread begins
+    int64_t limit;
+    // the thread's
+    struct listing listing;
+    struct buf data;
+    int error;
+};
+
+static void list_drop(struct file_call *f)
+{
+    struct list_call *l = (struct list_call *)f;
+    listing_end(&l->listing);
+    buf_free(&l->data);
+    fd_close(l->folder);
+}
+
+void file_put_path(struct buf *out, const char *folder, const char *below)
+{
+    AUTO_BUF struct buf path = BUF_INIT(ENTRY_BYTES), text = BUF_INIT(4 * ENTRY_BYTES);
+    bool escaped = false;
+    buf_puts(&path, "/workspace");
+    if (strcmp(folder, ".") != 0) {
+        buf_printf(&path, "/%s", folder);
+    }
+    if (below) {
+        buf_printf(&path, "/%s", below);
+    }
+    names_escape(&text, buf_text(&path), path.len, "", &escaped);
+    json_put_bytes(out, "path", buf_text(&text), text.len);
+    json_put_bool(out, "escaped", escaped);
+}
+
+static const char *type_of(mode_t mode)
+{
+    return S_ISREG(mode) ? "file" : S_ISDIR(mode) ? "directory" : S_ISLNK(mode) ? "link" : "other";
+}
+
+static void put_entry(struct list_call *l, const struct listing_entry *e)
+{
+    struct buf *out = &l->data;
+    json_begin(out, NULL, '{');
+    file_put_path(out, l->file.path, e->path);
+    json_put_text(out, "type", type_of(e->st.st_mode));
+    json_put_int(out, "size", S_ISREG(e->st.st_mode) ? (int64_t)e->st.st_size : 0);
+    json_put_time(out, "modified_at",
+                  (int64_t)e->st.st_mtim.tv_sec * 1000 + e->st.st_mtim.tv_nsec / 1000000);
+    json_end(out, '}');
+}
+
+// Up to the limit, and where it would go on if there is more.
+static int list_some(struct list_call *l)
+{
+    struct listing_entry e;
+    AUTO_BUF struct buf cursor = BUF_INIT(LISTING_MAX_CURSOR + 1);
+    json_begin(&l->data, NULL, '{');
+    json_begin(&l->data, "items", '[');
+    int more = 1;
+    for (int64_t n = 0; more == 1; n++) {
+        buf_clear(&cursor);
+        int err = listing_cursor(&l->listing, &cursor);
+        if (err) {
+            return err;
+        }
+        more = listing_next(&l->listing, &e);
+        if (more == 1 && n == l->limit) {
+            break;
+        }
+        if (more == 1) {
+            put_entry(l, &e);
+        }
+    }
+    if (more < 0) {
+        return more;
+    }
+    json_end(&l->data, ']');
+    json_put_bool(&l->data, "truncated", more == 1 || l->listing.cut);
+    json_put_text(&l->data, "next_cursor", more == 1 ? buf_text(&cursor) : NULL);
+    json_end(&l->data, '}');
+    return l->data.error;
+}
+
+static void list_run(struct work *w)
+{
+    struct list_call *l = w->ctx;
+    l->error = listing_begin(&l->listing, l->folder, l->recursive, l->cursor);
+    if (!l->error) {
+        l->error = list_some(l);
+        listing_end(&l->listing);
+    }
+}
+
+static void listed(struct file_call *f)
+{
+    struct list_call *l = (struct list_call *)f;
+    if (l->error == -EINVAL) {
+        api_fail(f->call, API_VALIDATION, "cursor: is no `next_cursor` of a list");
+    } else if (l->error) {
+        file_call_fail(f, l->error);
+    } else {
+        api_reply(f->call, 200, &l->data);
+    }
+}
+
+static void list_files(struct api_call *c)
+{
+    int64_t limit;
+    bool recursive;
+    const char *cursor;
+    if (!api_query_number(c, "limit", 1, STORE_LIST_MAX, STORE_LIST_MAX, &limit) ||
+        !file_call_flag(c, "recursive", &recursive) || !api_query(c, "cursor", &cursor)) {
+        return;
+    }
+    struct list_call *l = (struct list_call *)file_call_new(c, sizeof *l, true, list_drop);
+    if (!l) {
+        return;
+    }
+    l->folder = -1;
+    l->limit = limit;
+    l->recursive = recursive;
+    l->cursor = cursor;
+    l->data = BUF_INIT(LIST_BYTES);
+    int e = files_open_folder(&l->file.lease.files, l->file.path, &l->folder);
+    if (e) {
+        file_call_fail(&l->file, e);
+    } else {
+        file_call_work(&l->file, list_run, listed);
+    }
+}
+
+// ---- delete
+
+struct delete_call {
+    struct file_call file;
+    struct files_file old; // fd -1: no condition
+    char expected[SHA256_HEX], found[SHA256_HEX];
+    int error;
+};
+
+static void delete_drop(struct file_call *f) { fd_close(((struct delete_call *)f)->old.fd); }
+
+static void reply_path(struct file_call *f, const char *path)
+{
+    struct buf data = BUF_INIT(ENTRY_BYTES * 4);
+    json_begin(&data, NULL, '{');
+    file_put_path(&data, path, NULL);
+    json_end(&data, '}');
+    api_reply(f->call, 200, &data);
+}
+
+static void remove_it(struct delete_call *d)
+{
+    char trashed[FILES_RANDOM_NAME] = "";
+    struct sessions *s = d->file.with->sessions;
+    const struct files_remove_options o = {.trash = sessions_trash(s),
+                                           .trashed = trashed,
+                                           .expected = d->old.fd >= 0 ? &d->old : NULL};
+    int e = files_remove(&d->file.lease.files, d->file.path, &o);
+    if (e) {
+        file_call_fail(&d->file, e);
+        return;
+    }
+    d->file.changed = true;
+    if (*trashed) {
+        sessions_trashed(s, trashed);
+    }
+    reply_path(&d->file, d->file.path);
+}
+
+static void hash_run(struct work *w)
+{
+    struct delete_call *d = w->ctx;
+    d->error = file_hash(&d->old, d->found);
+}
+
+static void hashed(struct file_call *f)
+{
+    struct delete_call *d = (struct delete_call *)f;
+    if (d->error || strcmp(d->expected, d->found) != 0) {
+        file_call_fail(f, d->error == -ESTALE ? (int)FILES_CHANGED
+                          : d->error          ? d->error
+                                              : (int)FILES_MISMATCH);
+        return;
+    }
+    remove_it(d);
+}
+
+static void delete_file(struct api_call *c)
+{
+    struct delete_call *d = (struct delete_call *)file_call_new(c, sizeof *d, false, delete_drop);
+    if (!d) {
+        return;
+    }
+    d->old.fd = -1;
+    int given = file_if_match(c, d->expected);
+    if (given < 0) {
+        return;
+    }
+    if (given == 0) {
+        remove_it(d);
+        return;
+    }
+    int e = files_open(&d->file.lease.files, d->file.path, UINT64_MAX, &d->old);
+    if (e) {
+        d->old.fd = -1;
+        file_call_fail(&d->file, e);
+    } else {
+        file_call_work(&d->file, hash_run, hashed);
+    }
+}
+
+// ---- move
+
+struct move_call {
+    struct file_call file; // its path: from
+    char *to;
+};
+
+static void move_drop(struct file_call *f) { free(((struct move_call *)f)->to); }
+
+static bool flag_of(const struct api_call *c, const char *field)
+{
+    return yyjson_get_bool(yyjson_obj_get(yyjson_doc_get_root(c->json), field));
+}
+
+static char *path_of(struct api_call *c, const char *field)
+{
+    yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(c->json), field);
+    return file_call_path(c, field, yyjson_get_str(v), yyjson_get_len(v), flag_of(c, "escaped"));
+}
+
+static void move_file(struct api_call *c)
+{
+    struct move_call *m = (struct move_call *)file_call_new(c, sizeof *m, false, move_drop);
+    if (!m) {
+        return;
+    }
+    free(m->file.path);
+    m->file.path = path_of(c, "from");
+    m->to = m->file.path ? path_of(c, "to") : NULL;
+    if (!m->to) {
+        return;
+    }
+    const struct files_move_options o = {.make_folders = true, .replace = flag_of(c, "overwrite")};
+    int e = files_move(&m->file.lease.files, m->file.path, m->to, &o);
+    if (e) {
+        file_call_fail(&m->file, e);
+        return;
+    }
+    m->file.changed = true;
+    reply_path(&m->file, m->to);
+}
+
+#define FILES "/api/v1/sandbox/sessions/{id}/files"
+static const struct api_route routes[] = {
+    {.method = HTTP_M_GET,
+     .path = FILES,
+     .who = API_TEAM,
+     .response = &schema_file_list,
+     .handle = list_files,
+     .query = "path recursive limit cursor escaped",
+     .summary = "What is in a folder."},
+    {.method = HTTP_M_POST,
+     .path = FILES ":move",
+     .who = API_TEAM,
+     .body = API_JSON,
+     .request = &schema_file_move,
+     .response = &schema_file_done,
+     .handle = move_file,
+     .summary = "Another name for a file or folder. Folders above it are made."},
+    {.method = HTTP_M_GET,
+     .path = FILES "/{path...}",
+     .who = API_TEAM,
+     .handle = file_get,
+     .query = "escaped",
+     .summary = "A file (ETag: its SHA-256; ranges), or a folder as a zip."},
+    {.method = HTTP_M_PUT,
+     .path = FILES "/{path...}",
+     .who = API_TEAM,
+     .body = API_STREAM,
+     .response = &schema_file_done,
+     .handle = file_put,
+     .query = "escaped",
+     .summary = "Write a file, whole or not at all. If-Match: only over that content; "
+                "If-None-Match: *: only where there is none."},
+    {.method = HTTP_M_DELETE,
+     .path = FILES "/{path...}",
+     .who = API_TEAM,
+     .response = &schema_file_done,
+     .handle = delete_file,
+     .query = "escaped",
+     .summary = "Remove a file, or a folder with everything in it."},
+};
+
+const struct api_subject api_files = {
+    "files", "The files of a session, below /workspace. Links are not followed.", routes,
+    ARRAY_LEN(routes)};

@@ -1,0 +1,324 @@
+// sessions.c: workspaces that outlive a job.
+#include "api/route.h"
+#include "api/schema.h"
+#include "api/session_call.h"
+
+#include "base/fd.h"
+#include "codec/json.h"
+#include "codec/json_out.h"
+#include "log/log.h"
+#include "serve/jobs.h"
+#include "serve/sessions.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { RETRY_SECONDS = 30, SESSION_BYTES = 16384 };
+
+void api_fail_session(struct api_call *c, int refusal)
+{
+    switch (refusal) {
+    case SESSIONS_MISSING:
+        api_fail(c, API_NOT_FOUND, "session: there is none with this id");
+        break;
+    case SESSIONS_EXPIRED:
+        api_fail(c, API_GONE, "session: it has expired or was deleted");
+        break;
+    case SESSIONS_NO_UID:
+        api_fail_later(c, API_LIMITED, RETRY_SECONDS,
+                       "session: as many live as there may be; delete one, or come back later");
+        break;
+    case SESSIONS_NO_DISK:
+        api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS,
+                       "session: the disk of the workspaces is full");
+        break;
+    default:
+        api_fail(c, API_INTERNAL, "session: %s", strerror(-refusal));
+    }
+}
+
+// ---- one session as JSON
+
+static void put_text(struct buf *out, const char *key, const struct store_text *t)
+{
+    if (t->data) {
+        json_put_bytes(out, key, t->data, t->len);
+    } else {
+        json_put_text(out, key, NULL);
+    }
+}
+
+static void put_session(struct buf *out, const struct store_session *s)
+{
+    json_begin(out, NULL, '{');
+    put_text(out, "session_id", &s->id);
+    put_text(out, "conversation_id", &s->conversation);
+    put_text(out, "agent_id", &s->agent);
+    put_text(out, "team_id", &s->team);
+    put_text(out, "user_id", &s->user);
+    json_put_time(out, "created_at", s->created_ms);
+    json_put_time(out, "expires_at", s->expires_ms);
+    json_put_int(out, "disk_usage_bytes", s->disk_bytes);
+    json_put_time(out, "last_accessed_at", s->accessed_ms);
+    json_end(out, '}');
+}
+
+// ---- calls that are answered with a session. The request may end before the answer comes.
+
+struct waiting {
+    struct api_call *call; // NULL: the request is over
+    const char *event;     // for the audit log; NULL: none
+    bool answered;
+};
+
+static void waiting_end(struct api_call *c)
+{
+    struct waiting *w = c->ctx;
+    w->call = NULL;
+    if (w->answered) {
+        free(w);
+    }
+}
+
+static void log_event_of(const struct api_call *c, const char *event, const struct store_session *s)
+{
+    char id[STORE_ID_MAX + 1];
+    snprintf(id, sizeof id, "%.*s", (int)s->id.len, s->id.data);
+    log_audited(c->with->log, event, LOG_T("session", id), LOG_T("team", c->team),
+                LOG_T("key", *c->key_id ? c->key_id : NULL), LOG_T("trace", c->trace));
+}
+
+static void answered(void *ctx, const struct sessions_outcome *o)
+{
+    struct waiting *w = ctx;
+    struct api_call *c = w->call;
+    if (!c) {
+        free(w);
+        return;
+    }
+    w->answered = true; // freed at the end of the request
+    if (o->error) {
+        api_fail_session(c, o->error);
+        return;
+    }
+    if (w->event && !o->same) {
+        log_event_of(c, w->event, o->session);
+    }
+    struct buf data = BUF_INIT(SESSION_BYTES);
+    put_session(&data, o->session);
+    api_reply(c, o->same ? 200 : 201, &data);
+}
+
+static void deleted(void *ctx, const struct sessions_outcome *o)
+{
+    struct waiting *w = ctx;
+    struct api_call *c = w->call;
+    if (!c) {
+        free(w);
+        return;
+    }
+    w->answered = true;
+    if (o->error) {
+        api_fail_session(c, o->error);
+        return;
+    }
+    log_event_of(c, w->event, o->session);
+    struct buf data = BUF_INIT(SESSION_BYTES);
+    json_begin(&data, NULL, '{');
+    put_text(&data, "session_id", &o->session->id);
+    json_end(&data, '}');
+    api_reply(c, 200, &data);
+}
+
+// NULL: the call has failed.
+static struct waiting *wait_for(struct api_call *c, const char *event)
+{
+    struct waiting *w = calloc(1, sizeof *w);
+    if (!w) {
+        api_fail(c, API_INTERNAL, "no memory");
+        return NULL;
+    }
+    *w = (struct waiting){.call = c, .event = event};
+    c->ctx = w;
+    c->end = waiting_end;
+    return w;
+}
+
+// ---- handlers
+
+static const char *text_of(const struct api_call *c, const char *field)
+{
+    return yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(c->json), field));
+}
+
+// 0: not given. The schema has looked at its bounds.
+static int64_t ttl_of(const struct api_call *c)
+{
+    yyjson_val *v = yyjson_obj_get(yyjson_doc_get_root(c->json), "ttl_hours");
+    int64_t hours = 0;
+    return v && !yyjson_is_null(v) && json_int(v, &hours) == 0 ? hours : 0;
+}
+
+static void create_session(struct api_call *c)
+{
+    struct waiting *w = wait_for(c, "session created");
+    if (w) {
+        const struct sessions_create want = {
+            .team = c->team,
+            .conversation = text_of(c, "conversation_id"),
+            .agent = text_of(c, "agent_id"),
+            .user = text_of(c, "user_id"),
+            .ttl_hours = ttl_of(c),
+        };
+        sessions_create(c->with->sessions, &want, answered, w);
+    }
+}
+
+static void get_session(struct api_call *c)
+{
+    struct waiting *w = wait_for(c, NULL);
+    if (w) {
+        sessions_get(c->with->sessions, c->team, c->segment[0], answered, w);
+    }
+}
+
+static void extend_session(struct api_call *c)
+{
+    struct waiting *w = wait_for(c, NULL);
+    if (w) {
+        sessions_extend(c->with->sessions, c->team, c->segment[0], ttl_of(c), answered, w);
+    }
+}
+
+// Its jobs end first: nothing is to work in it when its files go.
+static void delete_session(struct api_call *c)
+{
+    struct session_lease lease;
+    int refusal = sessions_lease(c->with->sessions, c->team, c->segment[0], &lease);
+    if (!refusal) {
+        jobs_cancel_session(c->with->jobs, c->segment[0]);
+        sessions_release(c->with->sessions, &lease, SESSIONS_UNCHANGED);
+    }
+    struct waiting *w = wait_for(c, "session deleted");
+    if (w) {
+        sessions_delete(c->with->sessions, c->team, c->segment[0], deleted, w);
+    }
+}
+
+struct list {
+    struct api_call *call; // NULL: the request is over
+    struct buf data;
+    int64_t limit, rows;
+    char last[STORE_ID_MAX + 1];
+};
+
+static void list_free(struct list *l)
+{
+    buf_free(&l->data);
+    free(l);
+}
+
+static void list_over(struct api_call *c)
+{
+    struct list *l = c->ctx;
+    if (l) {
+        l->call = NULL;
+    }
+}
+
+static void list_row(void *ctx, const struct store_session *s)
+{
+    struct list *l = ctx;
+    l->rows++;
+    snprintf(l->last, sizeof l->last, "%.*s", (int)s->id.len, s->id.data);
+    put_session(&l->data, s);
+}
+
+static void list_end(void *ctx, int error)
+{
+    struct list *l = ctx;
+    struct api_call *c = l->call;
+    if (c) {
+        c->ctx = NULL;
+    }
+    if (c && error == SESSIONS_MISSING) {
+        api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list, or too old");
+    } else if (c && error) {
+        api_fail(c, API_INTERNAL, "sessions: %s", strerror(-error));
+    } else if (c) {
+        json_end(&l->data, ']');
+        json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
+        json_end(&l->data, '}');
+        api_reply(c, 200, &l->data);
+    }
+    list_free(l);
+}
+
+static void list_sessions(struct api_call *c)
+{
+    int64_t limit;
+    const char *cursor;
+    if (!api_query_number(c, "limit", 1, STORE_LIST_MAX, 50, &limit) ||
+        !api_query(c, "cursor", &cursor)) {
+        return;
+    }
+    if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
+        api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list");
+        return;
+    }
+    struct list *l = calloc(1, sizeof *l);
+    if (!l) {
+        api_fail(c, API_INTERNAL, "no memory");
+        return;
+    }
+    *l = (struct list){.call = c, .limit = limit, .data = BUF_INIT(STORE_LIST_MAX * SESSION_BYTES)};
+    c->ctx = l;
+    c->end = list_over;
+    json_begin(&l->data, NULL, '{');
+    json_begin(&l->data, "items", '[');
+    sessions_list(c->with->sessions, c->team, cursor, limit, list_row, list_end, l);
+}
+
+#define SESSIONS "/api/v1/sandbox/sessions"
+static const struct api_route routes[] = {
+    {.method = HTTP_M_POST,
+     .path = SESSIONS,
+     .who = API_TEAM,
+     .body = API_JSON,
+     .request = &schema_session_create,
+     .response = &schema_session,
+     .handle = create_session,
+     .summary = "Make a session (201), or find that of the conversation (200)."},
+    {.method = HTTP_M_GET,
+     .path = SESSIONS,
+     .who = API_TEAM,
+     .response = &schema_session_list,
+     .handle = list_sessions,
+     .query = "limit cursor",
+     .summary = "The sessions that live, newest first."},
+    {.method = HTTP_M_GET,
+     .path = SESSIONS "/{id}",
+     .who = API_TEAM,
+     .response = &schema_session,
+     .handle = get_session,
+     .summary = "One session. Looking at it changes nothing."},
+    {.method = HTTP_M_DELETE,
+     .path = SESSIONS "/{id}",
+     .who = API_TEAM,
+     .response = &schema_session_deleted,
+     .handle = delete_session,
+     .summary = "End it: its jobs are cancelled, its files go in the background."},
+    {.method = HTTP_M_POST,
+     .path = SESSIONS "/{id}/extend",
+     .who = API_TEAM,
+     .body = API_JSON,
+     .request = &schema_session_extend,
+     .response = &schema_session,
+     .handle = extend_session,
+     .summary =
+         "Let it live longer: its end is so many hours from now, never earlier than it was."},
+};
+
+const struct api_subject api_sessions = {
+    "sessions", "Workspaces that outlive a job. Jobs of one run one at a time, in order.", routes,
+    ARRAY_LEN(routes)};
