@@ -1,0 +1,326 @@
+"""The life of a service: sockets, start, signals, crashes, and what a data folder keeps."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+
+import harness
+import host
+import pytest
+import service
+import variants
+
+RANGE = 65536
+
+
+def refused(*words: object, data: pathlib.Path, settings: dict[str, str] | None = None) -> str:
+    """What `isle serve` says that does not start."""
+    isle = harness.Isle(data, {"ISLE_SOCKET": str(data.parent / "run/refused.sock")} | (settings or {}))
+    p = isle.start("serve", "--data", data, *words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = p.communicate(timeout=30)
+    assert p.returncode == 125 and out == b"", (p.returncode, out, err)
+    text = err.decode()
+    assert text.startswith("isle: serve: ") and text.count("\n") == 1, text
+    return text
+
+
+@contextlib.contextmanager
+def in_background(call) -> Iterator[list]:
+    """The list gets what `call` returns, or raises."""
+    got: list = []
+
+    def run() -> None:
+        try:
+            got.append(call())
+        except Exception as e:  # the test looks at it
+            got.append(e)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield got
+    finally:
+        thread.join(90)
+        assert not thread.is_alive()
+
+
+def running(s: service.Service) -> str:
+    """An accepted job that runs for long: its id."""
+    code = "import time; print('begun', flush=True); time.sleep(30)"
+    ident = s.submit({"language": "python", "code": code, "limits": {"timeout_seconds": 60}})
+    assert harness.until(lambda: s.job(ident)["status"] == "running", 20)
+    return ident
+
+
+def in_python(s: service.Service) -> bool:
+    """A job of it has come so far."""
+    return any(host.status_of(p).get("Name", "").startswith("python3") for p in s.below())
+
+
+# ---------------------------------------------------------------------------------------------------------
+# One service for all that leaves it as it was
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[service.Service]:
+    with service.serving() as s:
+        yield s
+
+
+def test_serves_by_tcp_and_unix_socket(shared: service.Service) -> None:
+    assert shared.get("/healthz").data == {"status": "ok"}
+    with shared.client(unix=True) as local:
+        assert local.get("/healthz").data == {"status": "ok"}
+    assert stat.S_IMODE(shared.socket.stat().st_mode) == 0o600
+    assert shared.python("return 6 * 7")["result"] == 42
+
+
+def test_says_where_it_serves(shared: service.Service) -> None:
+    rows = [r for r in shared.log_rows() if r["event"] == "serving"]
+    assert len(rows) == 1
+    row = rows[0]
+    assert row["urls"] == f"http://127.0.0.1:{shared.port}"
+    assert row["docs"] == f"http://127.0.0.1:{shared.port}/docs"
+    assert row["socket"] == str(shared.socket) and row["data"] == str(shared.data)
+
+
+def test_ready_says_what_was_tried(shared: service.Service) -> None:
+    data = shared.get("/readyz").data
+    assert data["ready"] is True and data["why"] is None
+    assert data["downgrades"] == list(variants.NOW.downgrades)
+    assert data["trial"]["runs"] >= 1
+
+
+def test_second_service_of_a_data_folder(shared: service.Service) -> None:
+    text = refused("--listen", "127.0.0.1:0", data=shared.data)
+    assert str(shared.data) in text and "already" in text
+    assert shared.get("/healthz").status == 200
+
+
+def test_address_in_use(shared: service.Service, tmp_path: pathlib.Path) -> None:
+    with variants.folder("isle-serve-") as folder:
+        other = service.Service(folder)
+        text = refused("--listen", f"127.0.0.1:{shared.port}", data=other.data)
+        assert f"127.0.0.1:{shared.port}" in text and "listens there already" in text
+        text = refused("--listen", "127.0.0.1:0", data=other.data, settings={"ISLE_SOCKET": str(shared.socket)})
+        assert str(shared.socket) in text and "--socket" in text
+        assert os.listdir(other.data) == []
+
+
+@pytest.mark.parametrize(
+    "word", ["4753", "127.0.0.1", "example.invalid:80", "127.0.0.1:x", "127.0.0.1:65536", "::1:80", "[::1]", ""]
+)
+def test_addresses_that_are_none(shared: service.Service, word: str) -> None:
+    text = refused("--listen", word, data=shared.data)
+    assert "HOST:PORT" in text or "ISLE_LISTEN" in text or "already" in text, text
+
+
+def test_needs_a_key_beyond_loopback() -> None:
+    with variants.folder("isle-serve-") as folder:
+        s = service.Service(folder)
+        p = harness.Isle(s.data, {"ISLE_SOCKET": str(s.socket)}).start(
+            "serve", "--listen", "0.0.0.0:0", "--data", s.data, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        _, err = p.communicate(timeout=30)
+        assert p.returncode == 125, err
+        assert b"isle key create" in err
+        s.check_nothing_left()
+
+
+def test_several_addresses() -> None:
+    with service.serving(None, "--listen", "[::1]:0", "--listen", "localhost:0") as s:
+        (row,) = [r for r in s.log_rows() if r["event"] == "serving"]
+        urls = row["urls"].split()
+        assert len(urls) == 3 and [u.startswith("http://[::1]:") for u in urls] == [False, True, False]
+        for url in urls:
+            at, _, port = url.removeprefix("http://").rpartition(":")
+            with socket.create_connection((at.strip("[]"), int(port)), 10) as c:
+                c.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                assert c.recv(4096).startswith(b"HTTP/1.1 200 ")
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Signals
+
+
+def test_drains() -> None:
+    """What runs ends and is answered; what is new is refused; then all ends, with status 0."""
+    with service.serving() as s:
+        caller = s.client()
+        with in_background(lambda: caller.python("import time; time.sleep(2); return 'done'")) as got:
+            assert harness.until(lambda: in_python(s), 10)
+            s.process.send_signal(signal.SIGTERM)
+            assert harness.until(lambda: s.get("/readyz").status == 503, 5)
+            assert s.post(service.EXECUTE, {"language": "python", "code": "return 1"}).status == 503
+        assert got[0]["result"] == "done", got
+        assert s.wait_gone() == 0
+        s.check_nothing_left()
+
+
+def test_TMO_08_second_signal_ends_at_once() -> None:
+    with service.serving() as s:
+        ident = running(s)
+        s.process.send_signal(signal.SIGINT)
+        assert harness.until(lambda: s.get("/readyz").status == 503, 5)
+        begun = time.monotonic()
+        s.process.send_signal(signal.SIGINT)
+        s.wait_gone()
+        assert time.monotonic() - begun < 5 * harness.SLOW
+        s.start()
+        assert s.job(ident)["reason"] == "worker_lost"
+
+
+def test_reads_settings_again() -> None:
+    with variants.folder("isle-conf-") as folder:
+        folder.chmod(0o755)
+        conf = folder / "isle.conf"
+        conf.write_text("ISLE_LOG_LEVEL=warning\n")
+        conf.chmod(0o600)  # the service itself cannot open it
+        variants.give(conf)
+        with service.serving(None, "--config", str(conf)) as s:
+            s.python("return 1")
+            assert [r for r in s.log_rows() if r["event"] == "job ended"] == []
+            conf.write_text("ISLE_LOG_LEVEL=info\nSANDBOX_WORKSPACE_ROOT=/elsewhere\n")
+            s.process.send_signal(signal.SIGHUP)
+            assert harness.until(lambda: any(r["event"] == "settings read again" for r in s.log_rows()), 10), s.log()
+            s.python("return 1")
+            assert [r for r in s.log_rows() if r["event"] == "job ended"]
+            # a broken file changes nothing, and says so
+            conf.write_text("ISLE_LOG_LEVEL=loud\n")
+            s.process.send_signal(signal.SIGHUP)
+            assert harness.until(lambda: any(r["event"] == "settings refused" for r in s.log_rows()), 10), s.log()
+            assert s.python("return 2")["result"] == 2
+
+
+def test_tells_systemd() -> None:
+    with variants.folder("isle-notify-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        folder.chmod(0o755)
+        path = folder / "notify"
+        listener.bind(str(path))
+        path.chmod(0o666)
+        listener.settimeout(20)
+        with service.serving({"NOTIFY_SOCKET": str(path)}) as s:
+            said = [listener.recv(4096).decode().split("\n")[0]]
+            s.process.send_signal(signal.SIGHUP)
+            said += [listener.recv(4096).decode().split("\n")[0] for _ in range(2)]
+            s.stop()
+            rest = []
+            listener.settimeout(0.5)
+            with contextlib.suppress(TimeoutError):
+                while True:
+                    rest.append(listener.recv(4096).decode().split("\n")[0])
+        assert said == ["READY=1", "RELOADING=1", "READY=1"]
+        assert rest[0] == "STOPPING=1"
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Crashes
+
+
+@pytest.mark.parametrize("which", ["front", "service", "launcher", "front service launcher"])
+def test_TMO_08_killed_while_a_job_runs(which: str) -> None:
+    """Every process of the instance is gone within 5 s; the next start has nothing left; the job is told as lost."""
+    with service.serving() as s:
+        ident = running(s)
+        begun = time.monotonic()
+        s.kill(*which.split())  # waits for the end of all
+        assert time.monotonic() - begun < 5 * harness.SLOW + 1
+        s.start()
+        assert s.job(ident)["reason"] in ("worker_lost", "internal")
+        assert s.python("return 1")["result"] == 1
+
+
+def test_launcher_lost_is_told() -> None:
+    """Its running jobs end as `internal`, and the service with a status that says so."""
+    with service.serving() as s:
+        caller = s.client()
+        with in_background(lambda: caller.python("import time; time.sleep(30)")) as got:
+            assert harness.until(lambda: in_python(s), 10)
+            os.kill(s.launcher_pid, signal.SIGKILL)
+            assert s.wait_gone() == 1
+        assert got[0]["reason"] == "internal", got
+        s.start()
+
+
+def test_what_is_kept_outlives_others() -> None:
+    """A start of `isle run` over the data folder of a killed service removes one-shot workspaces, and nothing else."""
+    with service.serving() as s:
+        running(s)
+        kept = s.data / "serve/kept/left"
+        uid = (s.data / "serve/kept").stat().st_uid
+        kept.mkdir()
+        os.chown(kept, uid, uid)
+        s.kill("front", "service", "launcher")
+        before = sorted(p.name for p in (s.data / "serve").iterdir())
+        p = harness.Isle(s.data).start("run", "-l", "bash", "-c", "echo ran", stdout=subprocess.PIPE)
+        assert p.communicate(timeout=30)[0] == b"ran\n" and p.returncode == 0
+        assert s.one_shot() == []
+        assert kept.is_dir() and (s.data / "serve/store/isle.db").exists()
+        assert sorted(p.name for p in (s.data / "serve").iterdir()) == before
+        s.start()
+
+
+def test_kept_files_follow_the_ids() -> None:
+    """The number of the last start is another's: everything that is kept gets the ids of the new one."""
+    if os.geteuid() or variants.Session.account:
+        pytest.skip("only root can give files away")
+    with service.serving() as s:
+        ident = s.submit({"language": "python", "code": "return 5"})
+        s.wait(ident)
+        s.stop()
+        root = s.data / "serve"
+        base = root.stat().st_uid - 1
+        other = base + 3 * RANGE if base < 2**31 - 4 * RANGE else base - 3 * RANGE
+        deep = root / "store/x"  # where nobody tidies up
+        deep.mkdir()
+        at = os.open(deep, os.O_RDONLY)
+        for _ in range(3000):  # deeper than a path may be long
+            os.mkdir("d" * 200, dir_fd=at)
+            down = os.open("d" * 200, os.O_RDONLY, dir_fd=at)
+            os.close(at)
+            at = down
+        with os.fdopen(os.open("file", os.O_WRONLY | os.O_CREAT, 0, dir_fd=at), "w") as f:
+            f.write("kept")
+        os.symlink("/etc/passwd", "link", dir_fd=at)
+        os.chown("file", base + 20485, base + 20485, dir_fd=at)
+        os.chown("link", base + 20485, base + 20485, dir_fd=at, follow_symlinks=False)
+        before = os.stat("/etc/passwd").st_uid
+        # as if it had been another instance's
+        subprocess.run(
+            ["chown", "-R", "-h", f"--from={base + 1}:{base + 1}", f"{other + 1}:{other + 1}", root], check=True
+        )
+        os.chown("file", other + 20485, other + 20485, dir_fd=at)
+        os.chown("link", other + 20485, other + 20485, dir_fd=at, follow_symlinks=False)
+        number = 3 if other > base else 0
+        (root / "instance").write_text(f"isle 1\n{number + 900} {other} {other} {RANGE}\n")
+        s.start()
+        now = (root / "kept").stat().st_uid - 1
+        assert os.stat("file", dir_fd=at).st_uid == now + 20485
+        assert os.stat("link", dir_fd=at, follow_symlinks=False).st_uid == now + 20485
+        assert os.stat("/etc/passwd").st_uid == before
+        os.close(at)
+        subprocess.run(["rm", "-r", deep], check=True)
+        assert s.job(ident)["result"] == 5
+        assert (root / "instance").read_text().split("\n")[1].split()[1] == str(now)
+
+
+def test_folder_that_is_not_isles() -> None:
+    with variants.folder("isle-serve-") as folder:
+        s = service.Service(folder)
+        (s.data / "serve").write_text("a file")
+        assert "serve" in refused("--listen", "127.0.0.1:0", data=s.data)
+        (s.data / "serve").unlink()
+        (s.data / "serve").mkdir()
+        variants.give(s.data / "serve")
+        (s.data / "serve/instance").write_text("something else")
+        assert "instance" in refused("--listen", "127.0.0.1:0", data=s.data)
+        assert (s.data / "serve/instance").read_text() == "something else"
