@@ -94,7 +94,7 @@ SAF-02 L   SAF-03 L
 SEC-02 LU  SEC-03 -   SEC-04 L   SEC-05 LU
 SES-08 L   SES-09 L
 SIG-02 LU  SIG-03 L   SIG-04 L   SIG-05 LU
-TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-10 LU  TMO-14 LU
+TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU
 """
 
 # Single tests that run only once although their id runs again, with the reason.
