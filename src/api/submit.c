@@ -45,6 +45,9 @@ void submit_refuse(struct api_call *c, int error, const struct queue_refusal *qu
     case JOBS_CLOSED:
         api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the service is being stopped");
         break;
+    case JOBS_DISABLED:
+        api_fail(c, API_UNAVAILABLE, "%s", JOBS_DISABLED_TEXT);
+        break;
     case JOBS_CONFLICT:
         api_fail(c, API_EXISTS, "Idempotency-Key: it has been used for another job");
         break;

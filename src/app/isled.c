@@ -81,13 +81,29 @@ static int open_local(struct isled *d)
     return d->local < 0 ? complain("%s", why.text) : 0;
 }
 
+// Jobs without isolation are for whoever develops on this very host.
+static int check_isolation(const struct isled *d)
+{
+    for (size_t i = 0; i < d->n_tcp; i++) {
+        if (!conf_bool(&d->settings.conf, SETTING_FILESYSTEM_ISOLATION_ENABLED) &&
+            !d->tcp[i].loopback) {
+            return complain(
+                "SANDBOX_FILESYSTEM_ISOLATION_ENABLED is false, and jobs without isolation "
+                "are for loopback only: %s is not (ISLE_LISTEN, --listen)",
+                d->tcp[i].text);
+        }
+    }
+    return 0;
+}
+
 static int open_all(struct isled *d)
 {
     struct listen_error why;
     if (listen_open(d->settings.conf.text[SETTING_LISTEN], d->tcp, &d->n_tcp, &why)) {
         return complain("%s", why.text);
     }
-    int status = open_audit(&d->settings.conf, &d->audit);
+    int status = check_isolation(d);
+    status = status ? status : open_audit(&d->settings.conf, &d->audit);
     return status ? status : open_local(d);
 }
 

@@ -68,10 +68,12 @@ static void describe(struct listen_tcp *l)
         inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof host);
         snprintf(l->text, sizeof l->text, "[%s]:%u", host, ntohs(a.v6.sin6_port));
         l->any = IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr);
+        l->loopback = IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
     } else {
         inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof host);
         snprintf(l->text, sizeof l->text, "%s:%u", host, ntohs(a.v4.sin_port));
         l->any = a.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+        l->loopback = ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
     }
 }
 

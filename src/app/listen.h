@@ -15,6 +15,7 @@ struct listen_tcp {
     int fd;
     char text[64]; // "127.0.0.1:4753", "[::1]:80": with the port that was chosen for 0
     bool any;      // every address of the host
+    bool loopback; // none but this host's own
 };
 
 // "HOST:PORT" with commas between; HOST is an IPv4 address, an IPv6 address in brackets, localhost

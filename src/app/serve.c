@@ -137,7 +137,8 @@ static struct jobs_limits limits_of(const struct conf *c)
                                 .queue_timeout_ms =
                                     (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
                                 .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
-                                .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000};
+                                .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
+                                .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
 }
 
 static struct sessions_config sessions_config_of(const struct serve *s)
@@ -189,6 +190,7 @@ static void use_settings(struct serve *s)
     const struct jobs_limits limits = limits_of(s->conf);
     const struct sessions_config sessions = sessions_config_of(s);
     jobs_change(s->jobs, &limits);
+    ready_disable(s->ready, limits.disabled ? JOBS_DISABLED_TEXT : NULL);
     sessions_change(s->sessions, &sessions);
 }
 
@@ -359,9 +361,38 @@ static void keys_end(void *ctx, int error)
     (void)error;
 }
 
+// What an operator should see of how jobs are isolated, in the first lines of the log.
+static int tell_isolation(struct serve *s)
+{
+    const struct seat *seat = s->seat;
+    if (seat->made_by == SEAT_BWRAP) {
+        log_say(
+            s->log, LOG_INFO, "sandboxes by Bubblewrap", LOG_T("bwrap", seat->bwrap),
+            LOG_T("native_would_add",
+                  "sandboxes, groups and network namespaces prepared before the job is there; no "
+                  "other program with a part in the isolation"));
+    }
+    if (seat->made_by == SEAT_NONE) {
+        log_say(s->log, LOG_WARNING, "jobs are not isolated",
+                LOG_T("why", "SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false"),
+                LOG_T("isolation", "none"));
+    } else if (s->pipeline.fallback) {
+        log_say(s->log, LOG_WARNING, "jobs whose sandbox fails run without one",
+                LOG_T("why", "SANDBOX_LEGACY_FALLBACK_ENABLED=true"));
+    }
+    if (!conf_bool(s->conf, SETTING_RUNTIME_ENABLED)) {
+        log_say(s->log, LOG_WARNING, "jobs are refused",
+                LOG_T("why", "SANDBOX_RUNTIME_ENABLED=false"));
+    }
+    return 0;
+}
+
 // Who reaches an address that others reach, too, must show a key: there must be one.
 static int check_listeners(struct serve *s)
 {
+    if (s->seat->made_by == SEAT_NONE && !s->loopback) { // the front has refused it before
+        return -EACCES;
+    }
     unsigned keys = 0;
     const struct store_query q = {.kind = STORE_LIST_KEYS, .limit = STORE_LIST_MAX};
     store_read(s->store, &q, &(struct store_reader){count_key, keys_end, &keys});
@@ -445,8 +476,12 @@ static int open_loop(struct serve *s) { return loop_new(&s->loop); }
 
 static int open_ready(struct serve *s)
 {
-    return ready_new(s->loop, s->runner, &s->pipeline, s->store, s->log, ready_changed, s,
-                     &s->ready);
+    int e =
+        ready_new(s->loop, s->runner, &s->pipeline, s->store, s->log, ready_changed, s, &s->ready);
+    if (!e && !conf_bool(s->conf, SETTING_RUNTIME_ENABLED)) {
+        ready_disable(s->ready, JOBS_DISABLED_TEXT);
+    }
+    return e;
 }
 
 // In the order in which they need each other; end() goes the other way.
@@ -456,6 +491,7 @@ static const struct part {
 } parts[] = {
     {"event loop", open_loop},
     {"log", open_log},
+    {"isolation", tell_isolation},
     {"launcher's socket", open_runner},
     {"threads", open_pool},
     {"store", open_store},

@@ -483,7 +483,7 @@ static int bench_with_options(struct bench *b, const struct option_rest *rest,
                         rest->n_operands ? rest->operands[0] : "--");
     }
     if (front_settings_load(&b->options.given, &b->settings, &why) ||
-        front_check_places(places, &why)) {
+        front_check_enabled(&b->settings, &why) || front_check_places(places, &why)) {
         return complain("%s", why.text);
     }
     int status = read_options(b);

@@ -201,7 +201,7 @@ static int doctor_with_options(struct options *o, struct front_settings *setting
     struct front_error why;
     struct bwrap_found bwrap;
     enum seat_launcher launcher;
-    if (front_settings_load(&o->given, settings, &why) ||
+    if (front_settings_load(&o->given, settings, &why) || front_check_enabled(settings, &why) ||
         front_choose_launcher(settings, o->launcher, &launcher, &why)) {
         return verb_complain("doctor", "%s", why.text);
     }

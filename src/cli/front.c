@@ -85,10 +85,7 @@ int front_settings_load(const struct front_given *given, struct front_settings *
     if (e) {
         return e;
     }
-    if (!conf_bool(&ret->conf, SETTING_RUNTIME_ENABLED)) {
-        e = refuse(ret_error, "SANDBOX_RUNTIME_ENABLED",
-                   " is false: every job is refused; unset it");
-    } else if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
+    if (calls_parse(ret->conf.text[SETTING_SECCOMP_ALLOW], &ret->calls, &call)) {
         e = refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
     } else {
         e = check_switches(&ret->conf, ret_error);
@@ -99,6 +96,14 @@ int front_settings_load(const struct front_given *given, struct front_settings *
     }
     lower_host_read(&ret->conf, &ret->host);
     return 0;
+}
+
+int front_check_enabled(const struct front_settings *f, struct front_error *ret_error)
+{
+    return conf_bool(&f->conf, SETTING_RUNTIME_ENABLED)
+               ? 0
+               : refuse(ret_error, "SANDBOX_RUNTIME_ENABLED",
+                        " is false: every job is refused; unset it");
 }
 
 void front_settings_done(struct front_settings *f) { conf_done(&f->conf); }

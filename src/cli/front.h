@@ -51,10 +51,12 @@ struct front_given {
 // negative errno with *ret_error.
 int front_conf_load(const struct front_given *given, struct front_settings *ret,
                     struct front_error *ret_error);
-// The same and all that is made of them; refuses where jobs are switched off.
+// The same and all that is made of them.
 int front_settings_load(const struct front_given *given, struct front_settings *ret,
                         struct front_error *ret_error);
 void front_settings_done(struct front_settings *f); // also of zeroed ones
+// 0, or -EINVAL with *ret_error: jobs are switched off.
+int front_check_enabled(const struct front_settings *f, struct front_error *ret_error);
 
 // Where SANDBOX_PRESET changes something: that, on stderr, in one line.
 void front_tell_preset(const struct front_settings *f, const char *verb);

@@ -53,7 +53,8 @@ static int prepare(struct run *r, char **argv)
     if (r->options.help || r->options.url || r->options.session) {
         return 0;
     }
-    if (front_settings_load(&r->options.given, &r->settings, &setting)) {
+    if (front_settings_load(&r->options.given, &r->settings, &setting) ||
+        front_check_enabled(&r->settings, &setting)) {
         return complain("%s", setting.text);
     }
     front_tell_preset(&r->settings, "run");

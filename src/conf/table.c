@@ -15,6 +15,7 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                  .type = SETTING_BOOL,
                                  .initial = "true",
                                  .platform = "true",
+                                 .live = true,
                                  .help = "false refuses every job"},
     [SETTING_FILESYSTEM_ISOLATION_ENABLED] =
         {.name = "SANDBOX_FILESYSTEM_ISOLATION_ENABLED",

@@ -60,7 +60,7 @@ static void see_downgrades(struct doctor *d)
     for (size_t i = 0; i < n_downgrades; i++) {
         if (d->trial->seat.downgrades & downgrades[i].bit) {
             struct doctor_row *r = doctor_add(d, "downgrades", downgrades[i].name);
-            r->state = DOCTOR_DEGRADED;
+            r->state = downgrades[i].bit == PLAN_NO_ISOLATION ? DOCTOR_FAILED : DOCTOR_DEGRADED;
             DOCTOR_FOUND(r, "listed in every result");
             DOCTOR_COST(r, "%s", downgrades[i].lost);
             DOCTOR_FIX(r, "%s", downgrades[i].fix);

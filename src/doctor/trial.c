@@ -5,6 +5,7 @@
 #include "codec/frame.h"
 #include "codec/json.h"
 #include "doctor/planted.h"
+#include "plan/plan.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -121,6 +122,7 @@ static int start_and_wait(const struct start_config *config, char *const *enviro
 // What came to be outside, whatever the programs said.
 static void look_outside(const struct planted *planted, const char *runtime_root, struct trial *ret)
 {
+    const bool unisolated = ret->seat.downgrades & PLAN_NO_ISOLATION;
     for (size_t i = 0; ret->started && i < SELFTEST_N; i++) {
         struct selftest_item *item = &ret->items[i];
         char found[SELFTEST_DETAIL_MAX] = "";
@@ -130,7 +132,7 @@ static void look_outside(const struct planted *planted, const char *runtime_root
             planted_look_marker(planted, runtime_root, found, sizeof found);
         }
         if (found[0]) {
-            item->verdict = SELFTEST_ESCAPED;
+            item->verdict = unisolated ? SELFTEST_UNENFORCED : SELFTEST_ESCAPED;
             memcpy(item->detail, found, sizeof item->detail);
         }
     }

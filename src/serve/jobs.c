@@ -153,7 +153,9 @@ static int check_session(struct jobs *j, const char *team, const char *session)
 static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, struct task **ret,
                    struct queue_refusal *ret_queue)
 {
-    int e = j->closed ? JOBS_CLOSED : check_session(j, s->team, s->job.session);
+    int e = j->closed                   ? JOBS_CLOSED
+            : j->config.limits.disabled ? JOBS_DISABLED
+                                        : check_session(j, s->team, s->job.session);
     if (!e && j->held_bytes > HELD_MAX_BYTES) {
         struct queue_stats q;
         queue_stats(j->queue, &q);

@@ -30,7 +30,10 @@ struct jobs_limits {
     uint64_t queue_timeout_ms; // SANDBOX_QUEUE_TIMEOUT_SECONDS; 0: none
     uint64_t memory_bytes;     // all running jobs together; 0: what the machine has
     int64_t result_ttl_ms;     // SANDBOX_RESULT_TTL_SECONDS
+    bool disabled;             // SANDBOX_RUNTIME_ENABLED=false: every job is refused
 };
+
+#define JOBS_DISABLED_TEXT "SANDBOX_RUNTIME_ENABLED is false: every job is refused"
 
 struct jobs_config {
     struct loop *loop;
@@ -63,6 +66,7 @@ enum jobs_refusal {
     JOBS_TEAM_FULL = 1, // 429, with `queue`
     JOBS_FULL,          // 429, with `queue`
     JOBS_CLOSED,        // 503: the service ends, or its store is broken
+    JOBS_DISABLED,      // 503: jobs_limits.disabled
     JOBS_CONFLICT,      // the caller's key has been used for another job
     JOBS_NO_SESSION,    // never existed
     JOBS_SESSION_GONE,  // expired or deleted
@@ -151,6 +155,8 @@ struct jobs_stats {
     struct jobs_histogram stages[JOBS_STAGES];
     uint64_t accepted, refused; // refused: 429
     uint64_t sandbox_failures;  // the sandbox itself failed
+    uint64_t unisolated;        // ran without a sandbox
+    uint64_t fallbacks;         // of these, as theirs had failed
     uint64_t put_back;          // had to wait for want of uid, memory or disk
     uint64_t lost_results;      // that the store did not take
     uint32_t waiting, running, slots;

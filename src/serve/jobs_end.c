@@ -86,7 +86,8 @@ static void log_ended(const struct task *t, const struct result *r)
                                     downgrades[i].name);
         }
     }
-    log_say(t->jobs->config.log, LOG_INFO, "job ended", LOG_T("job", t->id), LOG_T("team", t->team),
+    const enum log_level level = r->isolation.fallback ? LOG_WARNING : LOG_INFO;
+    log_say(t->jobs->config.log, level, "job ended", LOG_T("job", t->id), LOG_T("team", t->team),
             LOG_T("entry", t->entry_name), LOG_T("trace", t->trace[0] ? t->trace : NULL),
             LOG_T("session", t->session), LOG_T("language", jobs_kind_names[t->kind]),
             LOG_T("reason", reason_names[r->reason]), LOG_I("exit", r->exit_code),
@@ -95,7 +96,7 @@ static void log_ended(const struct task *t, const struct result *r)
             LOG_I("execute_ms", span_ms(r->execute_started_at, r->execute_completed_at)),
             LOG_I("total_ms", span_ms(r->queued_at, r->completed_at)),
             LOG_I("cpu_ms", r->usage.cpu_ms), LOG_I("memory_bytes", r->usage.memory_peak_bytes),
-            LOG_T("downgrades", lost[0] ? lost : NULL));
+            LOG_T("downgrades", lost[0] ? lost : NULL), LOG_T("fallback", r->isolation.fallback));
 }
 
 // ---- Its row -----------------------------------------------------------------------------------

@@ -266,6 +266,10 @@ static void enter(struct task *t)
         jobs_soon(t, TASK_END | TASK_REAP);
         return;
     }
+    if (t->jobs->config.limits.disabled) { // it was accepted before that
+        refuse(t, REASON_POLICY, JOBS_DISABLED_TEXT);
+        return;
+    }
     if (t->session) {
         int e = sessions_lease(t->jobs->config.sessions, t->team, t->session, &t->lease);
         if (e == SESSIONS_MISSING || e == SESSIONS_EXPIRED) {

@@ -1,6 +1,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
+#include "plan/plan.h"
 
 const uint32_t jobs_bucket_ms[JOBS_BUCKETS] = {1,   2,    5,    10,   20,    50,    100,    200,
                                                500, 1000, 2000, 5000, 10000, 30000, 120000, 600000};
@@ -37,6 +38,8 @@ void jobs_count_ended(struct jobs *j, const struct task *t, const struct result 
     j->stats.ended[t->kind][r->reason]++;
     j->stats.sandbox_failures +=
         r->reason == REASON_ISOLATION_UNAVAILABLE || r->reason == REASON_INTERNAL;
+    j->stats.unisolated += r->isolation.isolated && (r->isolation.downgrades & PLAN_NO_ISOLATION);
+    j->stats.fallbacks += r->isolation.fallback != NULL;
     count(&h[JOBS_QUEUE], r->queued_at, end_of(r, r->started_at));
     count(&h[JOBS_PREPARE], r->prepare_started_at, end_of(r, r->prepare_completed_at));
     count(&h[JOBS_INSTALL], r->install_started_at, end_of(r, r->install_completed_at));

@@ -31,6 +31,7 @@ struct ready {
     void *ctx;
     enum state state;
     char why[WHY_MAX];
+    const char *disabled; // a literal, or NULL
     uint32_t downgrades;
     struct selftest *test;
     struct pipeline *job;
@@ -238,10 +239,19 @@ static int store_error(const struct ready *r)
     return stats.error;
 }
 
-bool ready_now(const struct ready *r) { return r->state == READY && !store_error(r); }
+bool ready_now(const struct ready *r)
+{
+    return r->state == READY && !r->disabled && !store_error(r);
+}
+
+// Not `changed`: the service is up, and whoever waits for its start need not wait for an operator.
+void ready_disable(struct ready *r, const char *why) { r->disabled = why; }
 
 const char *ready_why(const struct ready *r)
 {
+    if (r->disabled) {
+        return r->disabled;
+    }
     if (r->state == READY && store_error(r)) {
         return "the store cannot write (disk full or failing?)";
     }

@@ -28,6 +28,8 @@ uint32_t ready_downgrades(const struct ready *r); // enum plan_downgrade bits
 // A sandbox failed for a reason of its own (REASON_INTERNAL, REASON_ISOLATION_UNAVAILABLE): not
 // ready until a trial run succeeds; asked for now, repeated with growing pauses.
 void ready_doubt(struct ready *r, const char *why);
+// Jobs are refused for another reason than the sandbox's, until NULL is given (SIGHUP).
+void ready_disable(struct ready *r, const char *why);
 // The launcher is gone, or the service ends: not ready for good.
 void ready_never(struct ready *r, const char *why);
 // {"ready":..., "why":..., "downgrades":[...], "trial":{"at":..., "took_ms":..., "runs":...}} for

@@ -8,6 +8,8 @@ import pathlib
 import subprocess
 
 import pytest
+import service
+import variants
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -49,7 +51,8 @@ def test_isolation_off(isle):
 import os
 print(*[os.readlink("/proc/self/ns/" + kind) for kind in {kinds!r}])
 status = open("/proc/self/status").read()
-print(os.getuid() >= 20480, "CapBnd:\\t0000000000000000" in status, "NoNewPrivs:\\t1" in status, "Seccomp:\\t2" in status)
+wanted = "CapBnd:\\t0000000000000000", "NoNewPrivs:\\t1", "Seccomp:\\t2"
+print(os.getuid() >= 20480, *[line in status for line in wanted])
 print(os.getcwd(), os.path.exists("/var"), os.path.exists("/proc/1"))
 print(open("/workspace/given").read(), file=open("/workspace/output/made", "w"))
 return input()
@@ -127,6 +130,16 @@ def test_isolation_off_is_in_the_plan(isle):
     assert plan["sandbox"]["isolated"] is True and plan["sandbox"]["fallback"] is True
 
 
+def test_isolation_off_is_what_doctor_says(isle):
+    """Nothing is said to have escaped where nothing isolates; and nobody is told that jobs are isolated."""
+    r = isle.start("doctor", "--json", env=OFF)
+    out, _ = r.communicate(timeout=120)
+    report = json.loads(out)
+    assert r.returncode == 1 and report["isolated"] is False and report["level"] == "none", report
+    assert report["downgrades"] == LOST
+    assert {job["verdict"] for job in report["self_test"]["jobs"]} == {"held", "not enforced"}, report
+
+
 @pytest.mark.parametrize("env", [OFF, FALLBACK])
 def test_what_contradicts_a_required_namespace(isle, env):
     r = isle.run("--", "true", env={"SANDBOX_REQUIRE_USER_NAMESPACE": "true", **env})
@@ -171,3 +184,88 @@ def test_no_fallback_when_the_program_failed(isle):
         result = json.loads(r.out)
         assert result["reason"] == "error" and result["isolation"]["fallback"] is None, result
         assert b"warning" not in r.err, r.err
+
+
+# ---- The service: the same four, in what it answers, logs, and says of itself
+
+
+def events_of(s: service.Service, name: str) -> list[dict]:
+    return [row for row in s.log_rows() if row.get("event") == name]
+
+
+def refused_start(*options: str, **settings: str) -> str:
+    with variants.folder("isle-serve-") as folder:
+        folder.chmod(0o755)
+        s = service.Service(folder, settings, *options)
+        try:
+            s.start(wait=False)
+            assert s.process.wait(20) == 125
+            s.process = None
+        finally:
+            s.abandon()
+        return s.log()
+
+
+def test_service_refuses_every_job():
+    with service.serving({"SANDBOX_RUNTIME_ENABLED": "false"}, ready=False) as s:
+        s.wait_listening()
+        for path, body in (
+            (service.EXECUTE, {"language": "python", "code": "1"}),
+            (service.JOBS, {"language": "python", "code": "1"}),
+        ):
+            a = s.post(path, body)
+            assert a.status == 503 and a.msg == "SANDBOX_RUNTIME_ENABLED is false: every job is refused", a
+        a = s.get("/readyz")
+        assert a.status == 503 and b"SANDBOX_RUNTIME_ENABLED is false" in a.body, a
+        assert s.get("/healthz").status == 200
+        assert [row["why"] for row in events_of(s, "jobs are refused")] == ["SANDBOX_RUNTIME_ENABLED=false"]
+
+
+def test_service_without_isolation():
+    with service.serving(OFF) as s:
+        r = s.python("import os\nreturn os.readlink('/proc/self/ns/pid')")
+        assert r["result"] == os.readlink("/proc/self/ns/pid"), r
+        assert r["isolation"]["level"] == "none" and r["isolation"]["downgrades"] == LOST, r
+        accepted = s.wait(s.submit({"command": ["true"]}))
+        assert accepted["isolation"]["level"] == "none", accepted
+        assert b"no_isolation" in s.get("/readyz").body
+        assert len(events_of(s, "jobs are not isolated")) == 1
+        assert all("no_isolation" in row["downgrades"] for row in events_of(s, "job ended"))
+
+
+def test_service_without_isolation_is_for_loopback_only():
+    """No switch and no key makes it anything else."""
+    for where in ("0.0.0.0:0", "[::]:0", "127.0.0.1:0,0.0.0.0:0"):
+        for more in ({}, {"SANDBOX_LEGACY_FALLBACK_ENABLED": "true"}):
+            said = refused_start("--listen", where, **OFF, **more)
+            assert "jobs without isolation are for loopback only" in said, said
+
+
+def test_service_with_a_bubblewrap():
+    with service.serving({"SANDBOX_FILESYSTEM_ISOLATION_BINARY": "bwrap"}) as s:
+        assert s.python("return 1")["isolation"]["launcher"] == "bwrap"
+        (row,) = events_of(s, "sandboxes by Bubblewrap")
+        assert "/bwrap " in row["bwrap"] and row["bwrap"].split()[-1][0].isdigit(), row
+        assert "prepared" in row["native_would_add"], row
+
+
+def test_service_falls_back(no_bwrap):
+    settings = {"SANDBOX_FILESYSTEM_ISOLATION_BINARY": str(no_bwrap), **FALLBACK}
+    with service.serving(settings) as s:
+        r = s.python("return 1")
+        assert r["result"] == 1 and r["isolation"]["level"] == "none", r
+        assert "out of order" in r["isolation"]["fallback"], r
+        (row,) = events_of(s, "job ended")
+        assert row["level"] == "warning" and "out of order" in row["fallback"], row
+        assert len(events_of(s, "jobs whose sandbox fails run without one")) == 1
+        assert b"no_isolation" in s.get("/readyz").body
+        r = s.python("raise ValueError")  # of a program that fails it says no more than that
+        assert r["reason"] == "error", r
+
+
+def test_service_does_not_fall_back(no_bwrap):
+    with service.serving({"SANDBOX_FILESYSTEM_ISOLATION_BINARY": str(no_bwrap)}, ready=False) as s:
+        s.wait_listening()
+        r = s.python("return 1")
+        assert r["reason"] == "isolation_unavailable" and r["isolation"]["fallback"] is None, r
+        assert s.get("/readyz").status == 503
