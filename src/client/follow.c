@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 enum {
-    TRIES = 6,             // connections in a row that brought nothing
+    TRIES = 5,             // connections in a row that brought nothing
     LEAVE_MS = 500,        // once cancelled, output that nobody takes is not waited for long
     EVENT_REST = 64 << 10, // of an event beside its text
 };

@@ -2,6 +2,7 @@
 // files, artifacts, key and run --url, with the same words; ISLE_URL and ISLE_KEY say where and
 // who.
 #include "base/fd.h"
+#include "cli/run_end.h"
 #include "cli/signals.h"
 #include "client/client.h"
 
@@ -57,6 +58,10 @@ static int speak(struct client *c, const struct verb *v, char **argv)
     if (address_parse(given && *given ? given : REMOTE_DEFAULT_URL, &c->to, &where)) {
         return verb_complain(argv[0], "%s", where.text);
     }
+    if (key && *key && c->to.overt && isatty(STDERR_FILENO)) {
+        verb_complain(argv[0], "%s: the key goes there unencrypted; https:// would hide it",
+                      c->to.shown);
+    }
     AUTO_CLOSE int signals = signals_hold(&before);
     if (caller_open(&c->caller, &c->to, key, signals)) {
         return verb_complain(argv[0], "not enough memory");
@@ -71,6 +76,7 @@ int main(int argc, char **argv)
     struct client c = {};
     int status = 0;
     const struct verb *v = argc > 0 ? remote_find(argv[0]) : NULL;
+    run_open_standard_streams();
     signal(SIGPIPE, SIG_IGN);
     if (!v && (argc == 0 || strcmp(argv[0], "run") != 0)) {
         return verb_complain(NULL, "isle-client is started by isle: see `isle --help`");

@@ -16,8 +16,9 @@ static int put_cell(struct buf *out, yyjson_val *v)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     if (!v || yyjson_is_null(v)) {
-        buf_putc(&text, '-');
-    } else if (yyjson_is_str(v)) {
+        return buf_add(out, "-", 2);
+    }
+    if (yyjson_is_str(v)) {
         buf_add(&text, yyjson_get_str(v), strnlen(yyjson_get_str(v), CELL_MAX));
     } else if (yyjson_is_bool(v)) {
         buf_puts(&text, yyjson_get_bool(v) ? "yes" : "no");

@@ -77,13 +77,22 @@ static void put_key(char *line, size_t size)
     snprintf(line, size, "Idempotency-Key: isle-run-%s", id);
 }
 
+// "FIELD: what is wrong with it", in the words of options.
+static int complain_field(const char *text)
+{
+    char field[64];
+    const char *colon = strstr(text, ": ");
+    snprintf(field, sizeof field, "%.*s", colon ? (int)(colon - text) : 0, text);
+    const char *option = run_options_of_field(field);
+    return option ? complain("%s: %s (%s)", option, colon + 2, field) : complain("%s", text);
+}
+
 // The job's id. 0 or an exit status after a complaint.
 static int submit(struct remote_run *r, char *ret_id, size_t size)
 {
     AUTO_BUF struct buf body = BUF_INIT(SEND_MAX_BYTES);
     struct call_error why = {""};
     char key[80];
-    int status = 0;
     if (send_write(&body, &r->job, r->options.session, &why)) {
         return complain("%s", why.text);
     }
@@ -93,9 +102,12 @@ static int submit(struct remote_run *r, char *ret_id, size_t size)
     call.body_len = body.len;
     call.headers[0] = key;
     yyjson_doc *doc;
-    yyjson_val *data = client_ask(r->c, &call, &doc, &status);
+    int e = call_make(&r->c->caller, &call, &why);
+    yyjson_val *data = e ? NULL : call_data(&call, &doc, &why);
+    bool field = call.status == 422;
+    call_done(&call);
     if (!data) {
-        return status;
+        return field ? complain_field(why.text) : client_fail(r->c, e ? e : -EPROTO, &why);
     }
     const char *id = yyjson_get_str(yyjson_obj_get(data, "job_id"));
     int n = snprintf(ret_id, size, "%s", id ? id : "");

@@ -1,0 +1,378 @@
+"""isle's verbs that speak to a service, with a real one: what they say, and that `isle run --url` is `isle run`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import signal
+import subprocess
+import time
+
+import harness
+import pytest
+import results
+
+UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+KEY = r"isle_\S{20,}"
+
+
+def words(service, *args: object, input: bytes | None = None, within: float = 30, cwd: object = "/", **env: str):
+    """`isle ARGS` towards the service."""
+    base = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8", "ISLE_URL": f"http://127.0.0.1:{service.port}"}
+    base |= {k: os.environ[k] for k in ("ISLE_LIBEXEC", "ASAN_OPTIONS", "UBSAN_OPTIONS") if k in os.environ}
+    return subprocess.run(
+        [str(harness.ISLE), *map(str, args)],
+        input=input,
+        stdin=subprocess.DEVNULL if input is None else None,
+        capture_output=True,
+        timeout=within * harness.SLOW,
+        check=False,
+        env=base | env,
+        cwd=cwd,
+    )
+
+
+def said(service, *args: object, **kw) -> str:
+    r = words(service, *args, **kw)
+    assert r.returncode == 0, r
+    return r.stdout.decode()
+
+
+def data(service, *args: object, **kw):
+    """With --json: one line of strict JSON."""
+    text = said(service, *args, "--json", **kw)
+    assert text.count("\n") == 1
+    return results.strict_json(text.encode())
+
+
+# ---- isle run --url
+
+OUT = "open('/workspace/out/a', 'w').write('a' * 100000); open('/workspace/b', 'w').close()"
+TABLE = {
+    "value": ["-l", "python", "-c", "print('out'); return {'a': 12345678901234567890}"],
+    "error": ["-l", "python", "-c", "import sys; print('err', file=sys.stderr); raise ValueError('no')"],
+    "javascript": ["-l", "javascript", "-c", "console.log('héllo'); return [1, 1.5, null]"],
+    "status": ["-l", "bash", "-c", "echo hi; exit 3"],
+    "signal": ["--", "/bin/sh", "-c", "kill -9 $$"],
+    "timeout": ["--timeout", "1", "--", "sleep", "20"],
+    "missing": ["--", "no-such-program"],
+    "memory": ["--memory", "64", "-l", "python", "-c", "x = b'a' * (1 << 30)"],
+    "cut": ["--max-stdout-kb", "16", "-l", "python", "-c", "print('é' * 20000)"],
+    "open line": ["-l", "bash", "-c", "printf 'no newline'; printf err >&2"],
+    "params": ["-l", "python", "-c", "return params", "--params", '{"x": 1.10, "y": 123456789012345678901234567890}'],
+    "env": ["--env", "A=1 2", "--env", "B=é", "--", "sh", "-c", "echo $A $B"],
+    "cwd": ["--cwd", "sub", "--file", "/etc/os-release:sub/f", "--", "sh", "-c", "pwd; wc -c < f"],
+    "stdin": ["--stdin", "/etc/os-release", "--", "md5sum"],
+    "json lines": ["-l", "python", "-c", "print('\\u2028 \\x1b[1m \\x00')"],
+    "network": ["--network", "host", "-l", "python", "-c", "1"],
+    "bad limit": ["--timeout", "601", "-l", "python", "-c", "1"],
+    "bad file": ["--file", "/nowhere", "-l", "python", "-c", "1"],
+    "artifacts": ["-l", "python", "-c", f"import os; os.mkdir('out'); {OUT}", "--artifact", "out/a", "--artifact", "b"],
+    "no artifact": ["-l", "python", "-c", "1", "--artifact", "a", "--artifact", "c?"],
+}
+
+
+def tree(folder: pathlib.Path) -> dict[str, tuple[int, bytes]]:
+    return {str(p.relative_to(folder)): (p.stat().st_mode, p.read_bytes()) for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_job_is_the_same_here_and_there(isle, service, tmp_path, name):
+    args, folders = TABLE[name], (tmp_path / "here", tmp_path / "there")
+    take = [["--output-dir", str(f)] if "--artifact" in args else [] for f in folders]
+    here = isle.run(*take[0], *args)
+    there = words(service, "run", "--url", f"http://127.0.0.1:{service.port}", *take[1], *args)
+    assert (there.returncode, there.stdout) == (here.status, here.out)
+    assert there.stderr == here.err
+    assert tree(folders[1]) == tree(folders[0])
+    if name == "artifacts":
+        assert set(tree(folders[1])) == {"out/a", "b"}
+
+
+def test_the_result_as_json_has_the_same_shape(isle, service):
+    args = ["-l", "python", "-c", "print(1); return 2"]
+    here = isle.job(*args).result
+    there = data(service, "run", "--url", f"http://127.0.0.1:{service.port}", *args)
+    assert set(here) <= set(there)
+    for key in ("success", "status", "reason", "result", "stdout", "stderr", "exit_code", "signal", "truncated"):
+        assert here[key] == there[key], key
+    assert re.fullmatch(UUID, there["job_id"])
+
+
+def test_what_a_service_cannot_take_is_said_before_it_is_asked(service, tmp_path):
+    url = f"http://127.0.0.1:{service.port}"
+    for option in (
+        ["--launcher", "native"],
+        ["--show-plan"],
+        ["--config", "/dev/null"],
+        ["--set", "SANDBOX_HOSTNAME=a"],
+    ):
+        r = words(service, "run", "--url", url, *option, "-l", "python", "-c", "1")
+        assert r.returncode == 125 and option[0].encode() in r.stderr, r
+    (tmp_path / "big").write_bytes(bytes(20 << 20))
+    r = words(service, "run", "--url", url, "--file", tmp_path / "big", "-l", "python", "-c", "1")
+    assert r.returncode == 125 and b"--file: the job is too large" in r.stderr, r
+
+
+def start(service, *args: str, **kw) -> subprocess.Popen:
+    env = {"PATH": "/usr/bin:/bin", "ISLE_URL": f"http://127.0.0.1:{service.port}"}
+    return subprocess.Popen([str(harness.ISLE), *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+
+
+def running(service, state: str = "running") -> list[str]:
+    return [row["job_id"] for row in data(service, "jobs", "list", "--status", state)["items"]]
+
+
+@pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_the_job_there(service, sig):
+    p = start(service, "run", "--url", f"http://127.0.0.1:{service.port}", "--", "sh", "-c", "echo begun; sleep 60")
+    assert p.stdout.readline() == b"begun\n"
+    assert len(running(service)) == 1
+    begin = time.monotonic()
+    p.send_signal(sig)
+    out, err = p.communicate(timeout=10 * harness.SLOW)
+    assert (p.returncode, out) == (130, b"") and b"cancelled" in err, err
+    assert time.monotonic() - begin < 3 * harness.SLOW
+    assert harness.until(lambda: not running(service), 5)
+
+
+def test_a_reader_that_leaves_cancels_the_job_there(service):
+    p = start(
+        service,
+        "run",
+        "--url",
+        f"http://127.0.0.1:{service.port}",
+        "--",
+        "sh",
+        "-c",
+        "while :; do echo x; sleep 0.01; done",
+    )
+    assert p.stdout.readline() == b"x\n"
+    p.stdout.close()
+    assert p.wait(10 * harness.SLOW) == 130
+    p.stderr.close()
+    assert harness.until(lambda: not running(service), 5)
+
+
+def test_output_is_live(service):
+    code = "import time, sys; print('one'); sys.stdin.read(); time.sleep(30)"
+    p = start(service, "run", "--url", f"http://127.0.0.1:{service.port}", "-l", "python", "-c", code)
+    begin = time.monotonic()
+    assert p.stdout.readline() == b"one\n" and time.monotonic() - begin < 10 * harness.SLOW
+    p.send_signal(signal.SIGINT)
+    p.communicate(timeout=10 * harness.SLOW)
+
+
+# ---- isle jobs
+
+
+def test_jobs_from_submission_to_end(service, tmp_path):
+    job = {"language": "python", "code": "print('out'); return 42"}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    ident = said(service, "jobs", "submit", tmp_path / "job.json").strip()
+    assert re.fullmatch(UUID, ident)
+    r = words(service, "jobs", "wait", ident)
+    assert (r.returncode, r.stdout, r.stderr) == (0, b"out\n42\n", b"")
+    r = words(service, "jobs", "submit", "-", "--wait", "20", input=json.dumps(job).encode())
+    assert (r.returncode, r.stdout, r.stderr) == (0, b"out\n42\n", b"")
+    shown = said(service, "jobs", "show", ident)
+    assert f"job: {ident}\nstatus: completed\nreason: ok\nexit code: 0\nresult: 42\n" in shown
+    assert data(service, "jobs", "show", ident)["result"] == 42
+    rows = [line.split("\t") for line in said(service, "jobs").splitlines()]
+    assert [row for row in rows if row[0] == ident and row[1:3] == ["completed", "ok"]]
+    assert all(len(row) == 7 for row in rows)
+
+
+def test_a_job_that_fails_fails_its_wait(service):
+    r = words(service, "jobs", "submit", "-", "--wait=20", input=b'{"command": ["sh", "-c", "echo a; exit 7"]}')
+    assert (r.returncode, r.stdout) == (7, b"a\n"), r
+    ident = (
+        words(service, "jobs", "submit", "-", input=b'{"command": ["sh", "-c", "echo a; exit 7"]}')
+        .stdout.decode()
+        .strip()
+    )
+    r = words(service, "jobs", "wait", ident)
+    assert (r.returncode, r.stdout) == (7, b"a\n"), r
+    assert data(service, "jobs", "list", "--limit", "1")["items"][0]["reason"] == "error"
+
+
+def test_events_of_a_job(service):
+    ident = said(service, "jobs", "submit", "-", input=b'{"command": ["echo", "a"]}').strip()
+    lines = said(service, "jobs", "events", ident).splitlines()
+    names = [line.split("\t")[0] for line in lines]
+    assert names[-1] == "result" and "stdout" in names and "status" in names
+    parsed = [json.loads(line) for line in said(service, "jobs", "events", ident, "--json").splitlines()]
+    assert [e["data"]["text"] for e in parsed if e["event"] == "stdout"] == ["a\n"]
+
+
+def test_cancel_and_a_wait_that_is_given_up(service):
+    ident = said(service, "jobs", "submit", "-", input=b'{"command": ["sleep", "60"]}').strip()
+    p = start(service, "jobs", "wait", ident)
+    assert harness.until(lambda: ident in running(service), 10)
+    time.sleep(0.3)
+    p.send_signal(signal.SIGINT)
+    p.communicate(timeout=10 * harness.SLOW)
+    assert p.returncode == 130
+    assert ident in running(service), "a wait that ends is no cancel"
+    assert said(service, "jobs", "cancel", ident) == ""
+    assert words(service, "jobs", "wait", ident).returncode == 130
+    assert said(service, "jobs", "cancel", ident) == "", "once more is harmless"
+
+
+def test_the_same_job_twice_is_one(service):
+    ids = {
+        said(service, "jobs", "submit", "-", "--idempotency-key", "k1", input=b'{"command": ["true"]}')
+        for _ in range(2)
+    }
+    assert len(ids) == 1
+    r = words(service, "jobs", "submit", "-", "--idempotency-key", "k1", input=b'{"command": ["false"]}')
+    assert r.returncode == 125 and b"Idempotency-Key" in r.stderr
+
+
+def test_pages(service):
+    for _ in range(3):
+        said(service, "jobs", "submit", "-", input=b'{"command": ["true"]}')
+    r = words(service, "jobs", "list", "--limit", "2")
+    cursor = re.fullmatch(rb"isle: there is more: --cursor (\S+)\n", r.stderr)
+    assert len(r.stdout.splitlines()) == 2 and cursor, r
+    more = said(service, "jobs", "list", "--limit", "1", "--cursor", cursor[1].decode())
+    assert more and more.split("\t")[0].encode() not in r.stdout
+
+
+def test_mistakes_are_told_by_name(service):
+    nobody = "0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e"
+    rows = {
+        ("jobs", "show", nobody): "no such job",
+        ("jobs", "show", "../../../keys"): "",
+        ("jobs", "wait", nobody): "no such job",
+        ("jobs", "events", nobody): "no such job",
+        ("jobs", "cancel", nobody): "no such job",
+        ("jobs", "list", "--status", "odd"): "status",
+        ("jobs", "list", "--limit", "100000"): "limit",
+        ("jobs", "submit", "/nowhere"): "/nowhere",
+        ("jobs", "submit", "/dev/null"): "",
+        ("jobs", "submit", "-", "--wait", "x"): "--wait",
+        ("artifacts", "list", nobody): "no such job",
+    }
+    for args, word in rows.items():
+        r = words(service, *args)
+        assert r.returncode == 125 and r.stdout == b"" and r.stderr.count(b"\n") == 1, (args, r)
+        assert word in r.stderr.decode(), (args, r)
+    closed = words(service, "jobs", ISLE_URL="http://127.0.0.1:9")
+    assert closed.returncode == 125 and b"`isle serve` starts one" in closed.stderr
+    assert b"ISLE_URL" in words(service, "jobs", "--url", "unix:/nowhere/x").stderr
+
+
+def on_terminal(service, *args: str) -> tuple[int, str]:
+    pid, fd = pty.fork()
+    if pid == 0:
+        env = {"PATH": "/usr/bin:/bin", "ISLE_URL": f"http://127.0.0.1:{service.port}", "TERM": "xterm"}
+        os.execve(harness.ISLE, [str(harness.ISLE), *args], env)
+    text = b""
+    with contextlib.suppress(OSError):
+        while piece := os.read(fd, 65536):
+            text += piece
+    os.close(fd)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), text.decode().replace("\r\n", "\n")
+
+
+def test_tables_at_a_terminal(service):
+    said(service, "jobs", "submit", "-", "--wait", "20", input=b'{"command": ["true"]}')
+    status, text = on_terminal(service, "jobs", "list", "--limit", "1")
+    head, row = text.splitlines()[:2]
+    assert status == 0 and head.split() == ["job", "status", "reason", "session", "submitted", "started", "ended"]
+    assert row.index("completed") == head.index("status") and "\t" not in text
+
+
+# ---- isle artifacts
+
+
+def test_artifacts_of_a_job(service, tmp_path):
+    code = "import os; os.mkdir('d'); open('d/a', 'w').write('abc'); open('b', 'w').write('b' * 300000)"
+    job = {"language": "python", "code": code, "artifacts": ["d/a", "b"]}
+    r = words(service, "jobs", "submit", "-", "--wait", "20", "--json", input=json.dumps(job).encode())
+    ident = results.strict_json(r.stdout)["job_id"]
+    rows = [line.split("\t") for line in said(service, "artifacts", "list", ident).splitlines()]
+    assert [row[:2] for row in rows] == [["/workspace/d/a", "3"], ["/workspace/b", "300000"]]
+    assert [a["path"] for a in data(service, "artifacts", "list", ident)] == ["/workspace/d/a", "/workspace/b"]
+    said(service, "artifacts", "get", "--output-dir", tmp_path / "all", ident)
+    assert {k: v[1] for k, v in tree(tmp_path / "all").items()} == {"d/a": b"abc", "b": b"b" * 300000}
+    said(service, "artifacts", "get", "--output-dir", tmp_path / "one", ident, "d/a")
+    assert set(tree(tmp_path / "one")) == {"d/a"}
+    r = words(service, "artifacts", "get", "--output-dir", tmp_path / "one", ident, "nothing")
+    assert r.returncode == 125 and b"no such artifact" in r.stderr
+
+
+# ---- isle sessions, isle files
+
+
+def test_a_session_and_its_files(service, tmp_path):
+    session = said(service, "sessions", "create", "--ttl", "2", "--conversation", "c é").strip()
+    assert re.fullmatch(UUID, session)
+    assert said(service, "sessions", "create", "--conversation", "c é").strip() == session
+    assert data(service, "sessions", "show", session)["conversation_id"] == "c é"
+    assert f"session: {session}\n" in said(service, "sessions", "show", session)
+    assert session in said(service, "sessions")
+    run = ("run", "--session", session)
+    assert said(service, *run, "-l", "bash", "-c", "mkdir d; echo one > d/a; pwd") == "/workspace\n"
+    assert said(service, *run, "-l", "bash", "-c", "cat d/a") == "one\n"
+    big = os.urandom(3_000_000)
+    (tmp_path / "big").write_bytes(big)
+    said(service, "files", "put", tmp_path / "big", f"{session}:in/a b%é")
+    said(service, "files", "put", "-", f"{session}:piped", input=b"from a pipe")
+    listed = {row["path"]: row["size"] for row in data(service, "files", "list", "-r", session)["items"]}
+    assert len(big) in listed.values() and 11 in listed.values()
+    said(service, "files", "get", f"{session}:in/a b%é", "copy", cwd=tmp_path)
+    assert (tmp_path / "copy").read_bytes() == big
+    assert said(service, "files", "get", f"{session}:piped", "-") == "from a pipe"
+    said(service, "files", "get", f"{session}:/workspace/d/a", cwd=tmp_path)
+    assert (tmp_path / "a").read_text() == "one\n"
+    said(service, "files", "move", f"{session}:piped", "d/moved")
+    assert said(service, "files", "get", f"{session}:d/moved", "-") == "from a pipe"
+    said(service, "files", "delete", f"{session}:d/moved")
+    for args in (
+        ("get", f"{session}:d/moved"),
+        ("put", "--new", "/etc/hostname", f"{session}:d/a"),
+        ("put", "--if-match", "0" * 64, "/etc/hostname", f"{session}:d/a"),
+        ("put", "/etc", f"{session}:x"),
+        ("put", "/etc/hostname", f"{session}:../x"),
+        ("get", f"{session}:../../etc/passwd", "-"),
+        ("get", session),
+    ):
+        r = words(service, "files", *args, cwd=tmp_path)
+        assert r.returncode == 125 and r.stdout == b"" and r.stderr.count(b"\n") == 1, (args, r)
+    assert data(service, "sessions", "extend", session, "--ttl", "5")["session_id"] == session
+    assert said(service, "sessions", "delete", session) == ""
+    assert words(service, *run, "-l", "bash", "-c", "1").returncode == 125
+    assert words(service, "files", "list", session).returncode == 125
+
+
+# ---- isle key: last, as keys end the time in which nobody needs one
+
+
+def test_keys(service):
+    socket = f"unix:{service.socket}"
+    r = words(service, "key", "create", "--team", "a", "--name", "n", ISLE_URL=socket)
+    assert r.returncode == 0 and re.fullmatch(KEY + "\n", r.stdout.decode()), r
+    key, ident = r.stdout.decode().strip(), r.stderr.decode().split()[-1]
+    assert key not in r.stderr.decode() and "shown once" in r.stderr.decode()
+    try:
+        rows = [line.split("\t") for line in said(service, "key", ISLE_URL=socket).splitlines()]
+        assert [row[:4] for row in rows] == [[ident, "a", "n", "no"]]
+        without = words(service, "jobs")
+        assert without.returncode == 125 and b"isle key create" in without.stderr
+        assert words(service, "jobs", ISLE_KEY=key).returncode == 0
+        assert words(service, "jobs", "--key", key).returncode == 0
+        assert said(service, "run", "--session", "x", "--help", ISLE_KEY=key).startswith("Runs one job")
+        refused = words(service, "key", "create", "--team", "b", "--name", "n", ISLE_KEY=key)
+        assert refused.returncode == 125 and refused.stdout == b""
+    finally:
+        assert said(service, "key", "revoke", ident, ISLE_URL=socket) == ""
+    assert words(service, "jobs", ISLE_KEY=key).returncode == 125
+    # the host's own socket is found by the settings that the service has
+    env = {"ISLE_URL": "", "ISLE_SOCKET": str(service.socket)}
+    assert said(service, "key", "list", **env).startswith(ident)
