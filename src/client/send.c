@@ -1,6 +1,7 @@
 #include "client/send.h"
 
 #include "base/fd.h"
+#include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 
@@ -8,18 +9,14 @@
 
 enum { PIECE = 3 * 16384 };
 
-int send_base64(struct buf *out, const void *data, size_t len)
+// Of what comes in pieces only the last one may have a length that three does not divide.
+static int put_base64(struct buf *out, const char *data, size_t len)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const unsigned char *p = data;
-    int e = buf_reserve(out, (len + 2) / 3 * 4);
-    for (size_t i = 0; !e && i < len; i += 3) {
-        size_t n = len - i < 3 ? len - i : 3;
-        uint32_t bits =
-            (uint32_t)p[i] << 16 | (n > 1 ? (uint32_t)p[i + 1] << 8 : 0) | (n > 2 ? p[i + 2] : 0);
-        char four[4] = {digits[bits >> 18], digits[bits >> 12 & 63],
-                        n > 1 ? digits[bits >> 6 & 63] : '=', n > 2 ? digits[bits & 63] : '='};
-        e = buf_add(out, four, sizeof four);
+    size_t room = (len + 2) / 3 * 4;
+    int e = buf_reserve(out, room);
+    if (!e) {
+        base64_encode(data, len, out->data + out->len);
+        out->len += room;
     }
     return e;
 }
@@ -39,7 +36,7 @@ static int put_content(struct buf *out, const char *key, int fd, const char *wha
         if (n < 0) {
             return call_refuse(error, (int)n, "%s: %s", what, strerrordesc_np((int)-n));
         }
-        if (send_base64(out, piece, (size_t)n)) {
+        if (put_base64(out, piece, (size_t)n)) {
             return call_refuse(error, -EMSGSIZE,
                                "%s: the job is too large for a service (%d bytes of JSON at most, "
                                "files and standard input as base64 in it); larger files go into a "

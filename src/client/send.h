@@ -13,8 +13,4 @@ enum { SEND_MAX_BYTES = JOB_MAX_JSON_BYTES };
 int send_write(struct buf *out, const struct run_job *job, const char *session,
                struct call_error *ret_error);
 
-// Appends base64 (RFC 4648), piece by piece: only the last piece may have a length that three does
-// not divide. 0 or the buffer's error.
-int send_base64(struct buf *out, const void *data, size_t len);
-
 #endif

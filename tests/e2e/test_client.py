@@ -131,7 +131,7 @@ def running(service, state: str = "running") -> list[str]:
 def test_a_signal_cancels_the_job_there(service, sig):
     p = start(service, "run", "--url", f"http://127.0.0.1:{service.port}", "--", "sh", "-c", "echo begun; sleep 60")
     assert p.stdout.readline() == b"begun\n"
-    assert len(running(service)) == 1
+    assert harness.until(lambda: len(running(service)) == 1, 5)
     begin = time.monotonic()
     p.send_signal(sig)
     out, err = p.communicate(timeout=10 * harness.SLOW)

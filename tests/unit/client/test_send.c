@@ -14,19 +14,6 @@
 
 #include <cmocka.h>
 
-static void base64(void **state)
-{
-    (void)state;
-    static const char *const rows[][2] = {
-        {"", ""},        {"f", "Zg=="},        {"fo", "Zm8="},
-        {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"\xff\xfe\xfd", "//79"}};
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        AUTO_BUF struct buf out = BUF_INIT(100);
-        assert_int_equal(send_base64(&out, rows[i][0], strlen(rows[i][0])), 0);
-        assert_string_equal(buf_text(&out), rows[i][1]);
-    }
-}
-
 // Options of `isle run` as the JSON that is sent.
 static int sent(char **argv, const char *session, size_t max, struct buf *out, struct call_error *e)
 {
@@ -97,7 +84,6 @@ static void all_of_a_job(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(base64),
         cmocka_unit_test(all_of_a_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
