@@ -12,7 +12,7 @@ enum { PIECE = 3 * 16384 };
 // Of what comes in pieces only the last one may have a length that three does not divide.
 static int put_base64(struct buf *out, const char *data, size_t len)
 {
-    size_t room = (len + 2) / 3 * 4;
+    size_t room = BASE64_CHARS(len);
     int e = buf_reserve(out, room);
     if (!e) {
         base64_encode(data, len, out->data + out->len);
