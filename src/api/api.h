@@ -41,5 +41,7 @@ int api_new(const struct api_config *c, struct api **ret);
 void api_free(struct api *a);
 // Of struct http_config: begin, refused, ctx, and the proxies that are trusted.
 void api_configure_http(struct api *a, struct http_config *config);
+// The server that has them, for /metrics.
+void api_show_server(struct api *a, const struct http_server *server);
 
 #endif

@@ -33,6 +33,7 @@ static void ended(struct http_request *r, enum http_end how)
 {
     struct api_call *c = http_ctx(r);
     (void)how;
+    c->api->answered[c->status > 0 && c->status / 100 < API_CLASSES ? c->status / 100 : 0]++;
     if (c->end) {
         c->end(c);
     }
@@ -82,11 +83,15 @@ static void log_refused(struct api_call *c, enum api_code code, int status, cons
 {
     struct http_client client;
     api_client_of(c, &client);
-    log_say(c->with->log, status >= 500 ? LOG_ERROR : LOG_WARNING, "request refused",
-            LOG_I("status", status), LOG_I("code", code), LOG_T("method", http_method_text(c->r)),
-            LOG_T("path", http_path(c->r)), LOG_T("client", client.text),
-            LOG_T("team", *c->team ? c->team : NULL), LOG_T("key", *c->key_id ? c->key_id : NULL),
-            LOG_T("trace", c->trace), LOG_T("why", msg));
+    // A probe that asks again and again is told so by its status.
+    enum log_level level = c->route && c->route->who == API_ANYONE ? LOG_DEBUG
+                           : status >= 500                         ? LOG_ERROR
+                                                                   : LOG_WARNING;
+    log_say(c->with->log, level, "request refused", LOG_I("status", status), LOG_I("code", code),
+            LOG_T("method", http_method_text(c->r)), LOG_T("path", http_path(c->r)),
+            LOG_T("client", client.text), LOG_T("team", *c->team ? c->team : NULL),
+            LOG_T("key", *c->key_id ? c->key_id : NULL), LOG_T("trace", c->trace),
+            LOG_T("why", msg));
 }
 
 static void fail(struct api_call *c, enum api_code code, const char *format, va_list args)
@@ -120,13 +125,14 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
 
 void api_fail_field(struct api_call *c, const struct job_error *why)
 {
-    api_fail(c, API_VALIDATION, "%s", why->text);
+    api_fail(c, why->too_large ? API_TOO_LARGE : API_VALIDATION, "%s", why->text);
 }
 
 const char *api_refused(void *ctx, const struct http_peer *peer, int status, const char *why,
                         struct buf *body)
 {
     struct api *a = ctx;
+    a->answered[status / 100 < API_CLASSES ? status / 100 : 0]++;
     log_say(a->with.log, LOG_WARNING, "request refused", LOG_I("status", status),
             LOG_I("code", api_code_of_status(status)), LOG_T("client", peer->text),
             LOG_T("why", why));
@@ -220,9 +226,12 @@ static void parse_body(struct api_call *c)
         api_fail(c, API_BAD_REQUEST, "body: not valid JSON: %s", why.text);
         return;
     }
-    if (c->route->request &&
-        schema_check(c->route->request, yyjson_doc_get_root(c->json), &faults)) {
-        api_fail(c, API_VALIDATION, "%s", buf_text(&faults));
+    enum schema_verdict v =
+        c->route->request ? schema_check(c->route->request, yyjson_doc_get_root(c->json), &faults)
+                          : SCHEMA_SOUND;
+    if (v != SCHEMA_SOUND) {
+        api_fail(c, v == SCHEMA_TOO_LARGE ? API_TOO_LARGE : API_VALIDATION, "%s",
+                 buf_text(&faults));
         return;
     }
     c->route->handle(c);
@@ -370,6 +379,8 @@ void api_begin(void *ctx, struct http_request *r)
     http_set(r, "Cache-Control", "no-store");
     route(c);
 }
+
+void api_show_server(struct api *a, const struct http_server *server) { a->server = server; }
 
 int api_new(const struct api_config *config, struct api **ret)
 {

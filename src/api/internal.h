@@ -14,6 +14,7 @@ enum {
     API_TRIES_MS = 60 * 1000, // ... in this time
     API_MAX_WORDS = 64,
     API_POLICY_BYTES = 256,
+    API_CLASSES = 6,
     API_KEY_TOUCH_MS = 60 * 1000, // how exact "last used" is
 };
 
@@ -45,6 +46,8 @@ struct api {
     bool keys_known;
     struct buf openapi, docs; // as they are sent
     char docs_policy[API_POLICY_BYTES];
+    const struct http_server *server; // for figures; NULL: not known
+    uint64_t answered[API_CLASSES];   // requests, by the first digit of their status
 };
 
 // access.c: 0, or false with the call failed.
@@ -70,6 +73,8 @@ const char *api_refused(void *ctx, const struct http_peer *peer, int status, con
 int api_openapi_init(struct api *a);
 int api_openapi_write(struct buf *out);
 int api_docs_write(struct buf *out, char policy[API_POLICY_BYTES]);
+
+void api_metrics(struct api_call *c); // metrics.c
 
 // trace.c
 void api_trace_take(struct api_call *c);

@@ -1,4 +1,5 @@
 // operations.c: is the process there, may it be given jobs, and how does it do.
+#include "api/internal.h"
 #include "api/route.h"
 #include "api/schema.h"
 
@@ -42,6 +43,12 @@ static const struct api_route routes[] = {
      .response = &schema_ready,
      .handle = get_ready,
      .summary = "May it be given jobs? Answered by a real trial run; else 503."},
+    {.method = HTTP_M_GET,
+     .path = "/metrics",
+     .who = API_OPERATOR,
+     .type = "text/plain",
+     .handle = api_metrics,
+     .summary = "How it does, as Prometheus reads it."},
 };
 
 const struct api_subject api_operations = {"operations", "The service itself.", routes,

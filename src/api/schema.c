@@ -15,7 +15,7 @@ enum { PATH_MAX_BYTES = 192 };
 
 struct check {
     struct buf *faults;
-    unsigned n;
+    unsigned n, large; // faults; those of them that are too many bytes
 };
 
 static void fault(struct check *c, const char *path, const char *format, ...)
@@ -70,6 +70,7 @@ static void check_amount(struct check *c, const struct schema_field *f, const ch
                          const char *unit, size_t n)
 {
     if (f->max != 0 && n > (size_t)f->max) {
+        c->large += f->type == SCHEMA_TEXT;
         fault(c, path, "%zu %s are above the maximum of %lld", n, unit, (long long)f->max);
     } else if (n < (size_t)f->min) {
         fault(c, path, "%zu %s are below the minimum of %lld", n, unit, (long long)f->min);
@@ -263,7 +264,7 @@ static void check_object(struct check *c, const struct schema *s, const char *pa
     }
 }
 
-unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
+enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
 {
     struct check c = {.faults = faults};
     char shown[SHOWN_BYTES];
@@ -275,7 +276,7 @@ unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
     if (c.n > SCHEMA_MAX_FAULTS) {
         buf_printf(faults, "; and %u more", c.n - SCHEMA_MAX_FAULTS);
     }
-    return c.n;
+    return c.n == 0 ? SCHEMA_SOUND : c.n == c.large ? SCHEMA_TOO_LARGE : SCHEMA_FAULTY;
 }
 
 #define DIGITS "0123456789"

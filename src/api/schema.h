@@ -66,8 +66,10 @@ struct schema {
 enum { SCHEMA_MAX_FAULTS = 20 };
 
 // Checks a value. Each fault is appended to `faults` as "PATH: what is wrong", "; " between them,
-// at most SCHEMA_MAX_FAULTS and how many more. The number of faults.
-unsigned schema_check(const struct schema *s, yyjson_val *v, struct buf *faults);
+// at most SCHEMA_MAX_FAULTS and how many more. TOO_LARGE: the only faults are texts of too many
+// bytes.
+enum schema_verdict { SCHEMA_SOUND, SCHEMA_FAULTY, SCHEMA_TOO_LARGE };
+enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults);
 // A value of the query, which is text: whole numbers, true and false are read out of it. The number
 // of faults.
 unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults);

@@ -280,6 +280,7 @@ static const struct schema_field isolation[] = {
      .items = SCHEMA_TEXT,
      .required = true,
      .help = "layers that were missing, by name"},
+    TEXT_NULL("fallback", "why it ran without a sandbox though it should have had one"),
 };
 SCHEMA_ANSWER(isolation, "Isolation", "How the job was kept apart.");
 

@@ -462,6 +462,9 @@ static int open_http(struct serve *s)
         api_configure_http(s->api, &s->listeners);
         e = http_server_new(s->loop, &s->listeners, &s->http);
     }
+    if (!e) {
+        api_show_server(s->api, s->http);
+    }
     return e;
 }
 

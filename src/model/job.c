@@ -88,8 +88,10 @@ static int parse_code(struct parse *p, yyjson_val *v)
     }
     size_t n = yyjson_get_len(v);
     if (n > JOB_MAX_CODE_BYTES) {
-        return job_refuse(p->error, "code", "%zu bytes are above the maximum of %d", n,
-                          JOB_MAX_CODE_BYTES);
+        job_refuse(p->error, "code", "%zu bytes are above the maximum of %d", n,
+                   JOB_MAX_CODE_BYTES);
+        p->error->too_large = true;
+        return -EINVAL;
     }
     p->job->code = malloc(n + 1);
     if (!p->job->code) {
@@ -125,9 +127,12 @@ static int parse_params(struct parse *p, yyjson_val *v)
     int e = json_write(&text, v);
     if (e) {
         buf_free(&text);
-        return e == -ENOMEM ? e
-                            : job_refuse(p->error, "params", "above the maximum of %d bytes",
-                                         JOB_MAX_PARAMS_BYTES);
+        if (e != -ENOMEM) {
+            e = job_refuse(p->error, "params", "above the maximum of %d bytes",
+                           JOB_MAX_PARAMS_BYTES);
+            p->error->too_large = true;
+        }
+        return e;
     }
     p->job->params_len = text.len;
     p->job->params = buf_take(&text);

@@ -100,6 +100,7 @@ struct job {
 struct job_error {
     char field[64]; // "limits.timeout_seconds"
     char text[320]; // "limits.timeout_seconds: 601 is above the maximum of 600 s"
+    bool too_large; // more bytes than may be: of `code`, `params`
 };
 
 // Parses and checks. JSON fields: language, code, code_name, params, command (argv), env (object of

@@ -15,6 +15,7 @@ int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     va_start(args, format);
     vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
+    e->too_large = false;
     size_t n = strnlen(field, sizeof e->field - 1);
     n = field[n] ? utf8_cut(field, n) : n;
     memcpy(e->field, field, n);

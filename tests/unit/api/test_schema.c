@@ -1,6 +1,7 @@
 // Declared objects: every fault of a request by name, and nothing refused that is sound.
 #include "api/schema.h"
 #include "codec/json.h"
+#include "model/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 static struct buf faults;
+static enum schema_verdict verdict;
 
 static const char *check(const struct schema *s, const char *json)
 {
@@ -20,9 +22,9 @@ static const char *check(const struct schema *s, const char *json)
     assert_non_null(doc);
     buf_free(&faults);
     faults = BUF_INIT(65536);
-    unsigned n = schema_check(s, yyjson_doc_get_root(doc), &faults);
+    verdict = schema_check(s, yyjson_doc_get_root(doc), &faults);
     yyjson_doc_free(doc);
-    assert_int_equal(n == 0, faults.len == 0);
+    assert_int_equal(verdict == SCHEMA_SOUND, faults.len == 0);
     return buf_text(&faults);
 }
 
@@ -94,6 +96,56 @@ static void says_how_many_more(void **state)
     assert_null(strstr(text, "u20"));
 }
 
+static void tells_what_is_only_too_large(void **state)
+{
+    (void)state;
+    static char json[JOB_MAX_CODE_BYTES + 100];
+    static const char begin[] = "{\"language\":\"python\",\"code\":\"";
+    memset(json, 'x', sizeof json);
+    memcpy(json, begin, sizeof begin - 1);
+    size_t at = sizeof begin - 1 + JOB_MAX_CODE_BYTES + 1;
+    snprintf(json + at, sizeof json - at, "\"}");
+    assert_string_equal(check(&schema_execute_code, json),
+                        "code: 1048577 bytes are above the maximum of 1048576");
+    assert_int_equal(verdict, SCHEMA_TOO_LARGE);
+    snprintf(json + at, sizeof json - at, "\",\"timeout\":0}");
+    check(&schema_execute_code, json);
+    assert_int_equal(verdict, SCHEMA_FAULTY);
+    memset(json + sizeof begin - 1, ' ', 1);
+    snprintf(json + at - 1, sizeof json - at + 1, "\"}");
+    assert_string_equal(check(&schema_execute_code, json), "");
+}
+
+static void reads_queries(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *fault;
+    } rows[] = {
+        {"limit", "50", ""},
+        {"limit", "0", "limit: 0 is below the minimum of 1"},
+        {"limit", "1001", "limit: 1001 is above the maximum of 1000"},
+        {"limit", "-1", "limit: must be a whole number, not \"-1\""},
+        {"limit", "0x10", "limit: must be a whole number, not \"0x10\""},
+        {"limit", "9223372036854775808", "limit: 9223372036854775808 is above the maximum of 1000"},
+        {"limit", "18446744073709551616",
+         "limit: must be a whole number, not "
+         "\"18446744073709551616\""},
+        {"limit", "01", "limit: must be a whole number without leading zeros"},
+        {"limit", "", "limit: must be a whole number, not \"\""},
+        {"status", "running", ""},
+        {"recursive", "true", ""},
+        {"recursive", "1", "recursive: must be true or false, not \"1\""},
+        {"cursor", "../x", "cursor: \"../x\" is not an id: a UUID in lower case"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        buf_free(&faults);
+        faults = BUF_INIT(65536);
+        schema_check_query(schema_query(rows[i].name), rows[i].value, &faults);
+        assert_string_equal(buf_text(&faults), rows[i].fault);
+    }
+}
+
 static void knows_forms(void **state)
 {
     (void)state;
@@ -145,9 +197,14 @@ static void fields_are_sound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_what_is_sound), cmocka_unit_test(names_every_fault),
-        cmocka_unit_test(names_the_place),     cmocka_unit_test(says_how_many_more),
-        cmocka_unit_test(knows_forms),         cmocka_unit_test(fields_are_sound),
+        cmocka_unit_test(takes_what_is_sound),
+        cmocka_unit_test(names_every_fault),
+        cmocka_unit_test(names_the_place),
+        cmocka_unit_test(says_how_many_more),
+        cmocka_unit_test(tells_what_is_only_too_large),
+        cmocka_unit_test(reads_queries),
+        cmocka_unit_test(knows_forms),
+        cmocka_unit_test(fields_are_sound),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     buf_free(&faults);
