@@ -182,10 +182,6 @@ static void tell_changes(struct serve *s, const struct conf_changes *changes)
 // What is live in the settings reaches everybody who has a copy of it.
 static void use_settings(struct serve *s)
 {
-    enum log_format format;
-    enum log_level least;
-    use_log_settings(s, &format, &least);
-    log_change(s->log, format, least);
     inner_use_settings(&s->pipeline, s->conf);
     const struct jobs_limits limits = limits_of(s->conf);
     const struct sessions_config sessions = sessions_config_of(s);
@@ -204,14 +200,20 @@ static void reload_file(struct serve *s, int fd)
 {
     AUTO_FREE struct conf_changes *changes = calloc(1, sizeof *changes);
     struct conf_error why = {"not enough memory"};
+    enum log_format format;
+    enum log_level former, least;
+    use_log_settings(s, &format, &former);
     if (!changes || conf_reload(s->conf, fd, changes, &why)) {
         refuse_settings(s, why.text);
         return;
     }
     use_settings(s);
+    use_log_settings(s, &format, &least);
+    log_change(s->log, format, former < least ? former : least); // also what silences us is told
     tell_changes(s, changes);
     log_say(s->log, LOG_INFO, "settings read again", LOG_T("file", s->conf->file),
             LOG_I("changes", (int64_t)changes->n));
+    log_change(s->log, format, least);
 }
 
 static void reload(struct serve *s, const struct talk_reload *what)

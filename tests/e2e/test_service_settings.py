@@ -1,0 +1,252 @@
+"""Settings of a running service: each has its effect, and SIGHUP changes what it says it changes."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import pathlib
+import re
+import signal
+import urllib.parse
+
+import harness
+import pytest
+import results
+import variants
+from service import JOBS, SESSIONS, Answer, Service, serving
+
+QUICK = {"language": "bash", "code": "true"}
+SLEEP = {"language": "bash", "code": "sleep 60"}
+
+
+@pytest.fixture(scope="module")
+def file():
+    with variants.folder("isle-conf-") as folder:
+        folder.chmod(0o755)
+        yield folder / "isle.conf"
+
+
+BEGIN = {"ISLE_ALLOWED_HOSTS": "isle.test", "ISLE_ALLOWED_ORIGINS": "https://console.test", "ISLE_LOG_FORMAT": "json"}
+
+
+def write(file: pathlib.Path, **settings: object) -> None:
+    file.write_text("".join(f"{name}={value}\n" for name, value in (BEGIN | settings).items()))
+    file.chmod(0o644)
+
+
+@pytest.fixture(scope="module")
+def service(isle, file):
+    write(file)
+    environ = {"ISLE_AUDIT_LOG": str(file.parent / "audit"), "ISLE_LOG_FORMAT": ""}  # empty: the file says
+    with serving(environ, "--config", str(file)) as s:
+        yield s
+
+
+def hang_up(service: Service) -> None:
+    """SIGHUP, and the service has done what it does then."""
+
+    def count() -> int:  # in both formats
+        return len(re.findall(r"settings read again|settings refused", service.log()))
+
+    before = count()
+    service.process.send_signal(signal.SIGHUP)
+    assert harness.until(lambda: count() == before + 1, 5), service.log()[-1000:]
+
+
+@pytest.fixture
+def change(service, file):
+    """Writes the file anew and has it read; at the end it is as it was."""
+
+    def change(**settings: object) -> None:
+        write(file, **settings)
+        hang_up(service)
+
+    yield change
+    change()
+
+
+def refused(a: Answer, status: int, *words: str) -> None:
+    assert a.status == status, (a.status, a.body[:500])
+    for word in words:
+        assert word in a.msg, a.msg
+
+
+def test_hosts_and_origins(service):
+    def status(**headers: str) -> int:
+        return service.get(f"{JOBS}?limit=1", headers=headers).status
+
+    port = service.port
+    assert status(Host=f"127.0.0.1:{port}") == 200
+    assert status(Host=f"isle.test:{port}") == 200
+    assert status(Host=f"evil.test:{port}") in (400, 403, 421)
+    assert status(Origin="https://console.test") == 200
+    assert status(Origin="https://evil.test") == 403
+
+
+def test_largest_disk(service, change):
+    job = {"language": "bash", "code": "true", "limits": {"disk_mb": 200}}
+    assert service.wait(service.submit(job))["status"] == "completed"
+    change(SANDBOX_MAX_DISK_MB=100)
+    refused(service.post(JOBS, job), 422, "disk_mb", "100")
+
+
+def test_largest_artifact(service, change):
+    job = {"language": "bash", "code": "head -c 2000000 /dev/zero > a", "artifacts": [{"path": "a"}]}
+    assert service.wait(service.submit(job))["reason"] == "ok"
+    change(SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB=1)
+    r = service.wait(service.submit(job))
+    assert r["reason"] == "artifact" and "SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB" in r["error"]
+    change(SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB=1)
+    r = service.wait(service.submit(job))
+    assert r["reason"] == "artifact" and "SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB" in r["error"]
+
+
+@contextlib.contextmanager
+def jobs(service: Service, n: int):
+    """So many that sleep; cancelled at the end."""
+    ids = []
+    try:
+        for _ in range(n):
+            ids.append(service.submit(SLEEP))
+        yield ids
+    finally:
+        for ident in ids:
+            service.cancel(ident)
+        for ident in ids:
+            service.wait(ident)
+
+
+def test_slots_and_bounds_of_the_queue(service, change):
+    change(SANDBOX_WORKER_CONCURRENCY=1, SANDBOX_QUEUE_LIMIT=1)
+    with jobs(service, 2) as (first, second):
+        assert harness.until(lambda: service.job(first)["status"] == "running", 10)
+        a = service.post(JOBS, SLEEP)
+        refused(a, 429)
+        assert int(a.headers["Retry-After"]) >= 1
+        assert service.job(second)["status"] == "queued"
+        change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_LIMIT=5, SANDBOX_QUEUE_TEAM_LIMIT=1)
+        assert harness.until(lambda: service.job(second)["status"] == "running", 10)  # a slot more
+        with jobs(service, 1):
+            refused(service.post(JOBS, SLEEP), 429)  # of one team
+    change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_TEAM_CONCURRENCY=1)
+    with jobs(service, 2) as (first, second):
+        assert harness.until(lambda: service.job(first)["status"] == "running", 10)
+        assert service.job(second)["status"] == "queued"
+
+
+def test_wait_in_the_queue(service, change):
+    change(SANDBOX_WORKER_CONCURRENCY=1, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
+    with jobs(service, 2) as (_, second):
+        assert service.wait(second, within=10)["reason"] == "queue_timeout"
+
+
+def test_time_to_live_of_sessions(service, change):
+    def lives() -> datetime.timedelta:
+        s = service.post(SESSIONS, {}).data
+        service.call("DELETE", f"{SESSIONS}/{s['session_id']}")
+        return datetime.datetime.fromisoformat(s["expires_at"]) - datetime.datetime.fromisoformat(s["created_at"])
+
+    assert lives() == datetime.timedelta(hours=24)
+    change(SANDBOX_SESSION_TTL_HOURS=2)
+    assert lives() == datetime.timedelta(hours=2)
+
+
+def test_level_of_the_log(service, change):
+    change(ISLE_LOG_LEVEL="error")
+    before = service.log_rows()
+    assert service.wait(service.submit(QUICK))["reason"] == "ok"
+    assert service.log_rows() == before
+    change(ISLE_LOG_LEVEL="info")
+    ident = service.submit(QUICK)
+    service.wait(ident)
+    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 5)
+
+
+def test_what_needs_a_restart_is_told_and_waits(service, change):
+    change(SANDBOX_HOSTNAME="other", SANDBOX_DRAIN_SECONDS=9)
+    told = {row["setting"]: row["event"] for row in service.log_rows()[-3:] if "setting" in row}
+    assert told == {"SANDBOX_HOSTNAME": "setting needs a restart", "SANDBOX_DRAIN_SECONDS": "setting changed"}
+    assert service.python("import socket; return socket.gethostname()")["result"] == harness.HOSTNAME
+
+
+@pytest.mark.parametrize(
+    "bad, why",
+    [
+        ("SANDBOX_MAX_DISK_MB=many\n", ":2: SANDBOX_MAX_DISK_MB: many is not a whole number"),
+        ("SANDBOX_MAX_DISK=1\n", ":2: SANDBOX_MAX_DISK is no setting; did you mean SANDBOX_MAX_DISK_MB?"),
+        ("SECRET_KEY=geheim-7f3a\n", ":2: SECRET_KEY is a secret, and others can read the file"),
+        ("\x1b[2J\n", ":2: ?[2J: a line is NAME=VALUE"),
+    ],
+)
+def test_a_bad_file_changes_nothing(service, file, change, bad, why):
+    change()
+    file.write_text("ISLE_LOG_LEVEL=error\n" + bad)
+    hang_up(service)
+    row = service.log_rows()[-1]
+    assert row["event"] == "settings refused" and row["level"] == "error"
+    assert row["error"].startswith(f"{file}{why}"), row
+    assert "geheim" not in service.log()
+    ident = service.submit(QUICK)  # the level is what it was, too
+    service.wait(ident)
+    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 5)
+
+
+def test_a_file_that_cannot_be_read(service, file, change):
+    file.rename(file.with_suffix(".away"))
+    file.mkdir()
+    hang_up(service)
+    assert "is not a file" in service.log_rows()[-1]["error"]
+    file.rmdir()
+    hang_up(service)
+    assert service.log_rows()[-1]["error"] == "No such file or directory"
+    file.with_suffix(".away").rename(file)
+    assert service.post(JOBS, QUICK).status == 202
+
+
+def test_a_job_cannot_write_into_the_log(service):
+    """H25: what a caller names stands in one line, as text."""
+    before = len(service.log_rows())
+    odd = 'a\r\n{"event":"forged"}\x1b[2J\u2028\u202e' + "x" * 5000
+    headers = {"User-Agent": "b" * 20000, "X-Request-Id": "forged", "Traceparent": "forged"}
+    for path in (f"{JOBS}/{urllib.parse.quote(odd)}", f"/{urllib.parse.quote(odd)}"):
+        assert 400 <= service.get(path, headers=headers).status < 500
+    service.post(JOBS, QUICK | {"language": odd}, headers=headers)
+    service.wait(service.submit(QUICK | {"code": f"echo '{odd}' >&2; exit 3"}))
+    rows = service.log_rows()[before:]  # each line is strict JSON
+    assert rows and all(row["event"] != "forged" for row in rows)
+    assert all(len(line) <= 4096 for line in service.log().splitlines())
+    for trace in ("\x1b", "\u2028", "\u202e"):
+        assert trace not in service.log()
+    assert "echo" not in "".join(str(row) for row in rows)  # no code
+
+
+def test_audit_log(service, file, change):
+    """One line for each change of keys, in a file that may be moved away. From here on callers need a key."""
+    audit = file.parent / "audit"
+
+    def made() -> str:
+        key = service.new_key("audited")
+        text = audit.read_text()
+        assert key not in text and key not in service.log()
+        return text
+
+    assert audit.stat().st_mode & 0o7777 == 0o640
+    row = results.strict_json(made().splitlines()[-1].encode())
+    assert row["event"] == "key created" and row["audit"] is True and row["team"] == "audited"
+    assert row in service.log_rows()
+    audit.rename(file.parent / "audit.1")
+    hang_up(service)
+    assert len(made().splitlines()) == 1
+    assert (file.parent / "audit.1").read_text().count("key created") == 1
+    audit.unlink()
+    audit.mkdir()
+    hang_up(service)
+    told = [row for row in service.log_rows() if row["event"] == "audit log not opened again"]
+    assert len(told) == 1 and told[0]["error"] == "Is a directory"
+    audit.rmdir()
+
+
+def test_text_log(service, change):
+    """The last one: what is no JSON stays in the log."""
+    change(ISLE_LOG_FORMAT="text")
+    assert service.log().splitlines()[-1].startswith("time=")
