@@ -7,13 +7,14 @@ import datetime
 import pathlib
 import re
 import signal
+import socket
 import urllib.parse
 
 import harness
 import pytest
 import results
 import variants
-from service import JOBS, SESSIONS, Answer, Service, serving
+from service import API, JOBS, SESSIONS, Answer, Service, serving
 
 QUICK = {"language": "bash", "code": "true"}
 SLEEP = {"language": "bash", "code": "sleep 60"}
@@ -203,21 +204,39 @@ def test_a_file_that_cannot_be_read(service, file, change):
     assert service.post(JOBS, QUICK).status == 202
 
 
-def test_a_job_cannot_write_into_the_log(service):
-    """H25: what a caller names stands in one line, as text."""
+def test_H25_log_and_audit(service, file):
+    """What a caller names stands in one line, as text; ids of requests are the service's own."""
+    audit = file.parent / "audit"
     before = len(service.log_rows())
-    odd = 'a\r\n{"event":"forged"}\x1b[2J\u2028\u202e' + "x" * 5000
-    headers = {"User-Agent": "b" * 20000, "X-Request-Id": "forged", "Traceparent": "forged"}
-    for path in (f"{JOBS}/{urllib.parse.quote(odd)}", f"/{urllib.parse.quote(odd)}"):
-        assert 400 <= service.get(path, headers=headers).status < 500
-    service.post(JOBS, QUICK | {"language": odd}, headers=headers)
-    service.wait(service.submit(QUICK | {"code": f"echo '{odd}' >&2; exit 3"}))
+    odd = 'a\r\n{"event":"forged"}\x1b[2J\u2028\u202e\x9b level=error event=forged '
+    headers = {"User-Agent": odd[:1] + "b" * 20000, "X-Request-Id": "forged", "Traceparent": "forged"}
+    for name in (odd, odd + "x" * 1_000_000):
+        path = urllib.parse.quote(name[:5000])
+        for a in (
+            service.get(f"{JOBS}/{path}", headers=headers),
+            service.get(f"/{path}", headers=headers),
+            service.get(f"{JOBS}?status={path}", headers=headers),
+            service.post(JOBS, QUICK | {"language": name}, headers=headers),
+            service.post(JOBS, QUICK | {name: 1}, headers=headers),
+            service.post(SESSIONS, {"conversation_id": name}, headers=headers),
+        ):
+            assert 400 <= a.status < 500, (a.status, a.body[:200])
+            assert "forged" not in "".join(v for k, v in a.headers.items() if k.lower() != "content-type")
+        with service.client(unix=True) as admin:
+            assert admin.post(f"{API}/keys", {"team": "a", "name": name}).status in (201, 400, 413, 422)
+            assert admin.post(f"{API}/keys", {"team": name, "name": "b"}).status in (400, 413, 422)
+    assert service.get("/", headers={"User-Agent": "b" * 65536}).status == 431
+    for field in (b"X-Request-Id: a\nforged: 1", b"X-Request-Id: a\rforged: 1", b"X-Request-Id: a\r\n forged"):
+        with socket.create_connection(("127.0.0.1", service.port), 10) as s:
+            s.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n" + field + b"\r\n\r\n")
+            assert b" 400 " in s.recv(1000)
+    service.wait(service.submit(QUICK | {"code": "echo secret-code >&2; exit 3", "env": {"A": "secret-env"}}))
     rows = service.log_rows()[before:]  # each line is strict JSON
-    assert rows and all(row["event"] != "forged" for row in rows)
-    assert all(len(line) <= 4096 for line in service.log().splitlines())
-    for trace in ("\x1b", "\u2028", "\u202e"):
-        assert trace not in service.log()
-    assert "echo" not in "".join(str(row) for row in rows)  # no code
+    assert len(rows) > 12 and all("forged" not in row["event"] for row in rows)
+    for text in (service.log(), audit.read_text()):
+        assert all(len(line.encode()) < 4096 for line in text.split("\n"))
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u202e]", text)
+        assert "secret-" not in text
 
 
 def test_audit_log(service, file, change):

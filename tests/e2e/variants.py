@@ -74,7 +74,7 @@ D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU
 E06 LU   E07 LU   E15 LU
 F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU groups     F09 LU groups
 F10 LU groups     F11 LU groups     F14 LU groups
-H24 -
+H24 -    H25 -
 API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -
 ART-03 LU  ART-05 LU  ART-09 -
 ENV-02 LU  ENV-03 L   ENV-04 L
