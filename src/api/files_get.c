@@ -181,9 +181,8 @@ static void get_folder(struct api_call *c)
         file_call_fail(f, e);
         return;
     }
-    z->spool = openat(sessions_trash(c->with->sessions), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     z->piece = malloc(ZIP_PIECE_BYTES);
-    e = z->spool < 0 ? -errno : z->piece ? 0 : -ENOMEM;
+    e = z->piece ? files_spool(sessions_trash(c->with->sessions), &z->spool) : -ENOMEM;
     const struct zip_options o = {.uid = f->lease.files.uid,
                                   .spool = z->spool,
                                   .max_entries = ZIP_MAX_ENTRIES,

@@ -17,6 +17,7 @@
 #include "serve/ready.h"
 #include "serve/sessions.h"
 #include "store/sqlite.h"
+#include "workspace/zip.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -560,6 +561,8 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
     s.front = LOOP_WATCH_INIT(front_ready, &s);
     s.last = LOOP_TIMER_INIT(last_fires, &s);
     s.pipeline.ready_workspace = NULL; // its front makes none
+    s.pipeline.zip = &zip_ops;
+    s.pipeline.artifact_urls = "/api/v1/sandbox/jobs/";
     int e = begin(&s);
     if (!e) {
         tell(&s, TALK_LISTENS);

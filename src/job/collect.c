@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "job/verdict.h"
 
+enum { STEPS_AT_ONCE = 16 }; // of the collection: about 5 ms
+
 static void measure_workspace(struct pipeline *p)
 {
     if (p->plan.start.workspace_kind == PLAN_WORKSPACE_TMPFS) {
@@ -20,13 +22,20 @@ static void measure_workspace(struct pipeline *p)
 void collect_more(struct pipeline *p)
 {
     bool more = true;
-    while (more && !p->held && !p->unwanted) {
+    for (int i = 0; i < STEPS_AT_ONCE && more && !p->held && !p->unwanted; i++) {
         more = collection_step(&p->collection);
     }
-    if (p->at == AT_COLLECT && (!p->held || p->unwanted)) {
+    if (p->at != AT_COLLECT || (p->held && !p->unwanted)) {
+        return;
+    }
+    if (more && !p->unwanted) { // other jobs have their turn
+        loop_timer_set(p->loop, &p->collect_timer, 0);
+    } else {
         pipeline_next(p);
     }
 }
+
+static void go_on(struct loop_timer *t) { collect_more(t->ctx); }
 
 void stage_collect(struct pipeline *p)
 {
@@ -44,6 +53,7 @@ void stage_collect(struct pipeline *p)
     }
     p->collection.workspace = p->workspace;
     p->collection.uid = p->owner;
+    p->collect_timer = LOOP_TIMER_INIT(go_on, p);
     if (collection_begin(&p->collection)) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");
         pipeline_next(p);

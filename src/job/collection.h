@@ -1,17 +1,27 @@
-// collection.h: the files a job was asked to leave, on their way to its sink, piece by piece.
+// collection.h: the files a job was asked to leave, on their way to its sink, piece by piece. A
+// folder becomes a zip, made outside of the workspace.
+//
+// An artifact comes whole or not at all: what is missing, refused or over a cap fails the job by
+// name, and the others still reach their owner. In the job's order, so that which ones fit does not
+// depend on anything else.
 #ifndef ISLE_JOB_COLLECTION_H
 #define ISLE_JOB_COLLECTION_H
 
 #include "job/stream.h"
 
+#include "codec/sha256.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+enum { COLLECTION_MAX_ENTRIES = 10000 }; // of one folder
 
 struct job;             // model/job.h
 struct job_sink;        // job/pipeline.h
 struct pipeline_config; // job/pipeline.h: the caps
 struct result;          // model/result.h
+struct zip;             // workspace/zip.h
 
 // All pointers and the workspace are the caller's and must outlive it.
 struct collection {
@@ -28,15 +38,23 @@ struct collection {
     int fd;                   // the one that is being sent; -1: none
     uint64_t left_bytes;      // of that one
     uint64_t announced_bytes; // of all so far
+    struct sha256 sha;        // of what was sent of it
+    struct zip *zip;          // the archive that is being made of a folder
+    int folder, list, spool;  // that folder; the archive's directory; what is written of it
+    uint64_t zip_bytes;
 };
+
+// The parts that must not be 0 at first.
+#define COLLECTION_NONE .workspace = -1, .fd = -1, .folder = -1, .list = -1, .spool = -1
 
 // Before the first step: room for every artifact in result->artifacts. 0 or -ENOMEM.
 int collection_begin(struct collection *c);
-// Opens the next artifact or sends one piece of the open one. Each missing or refused artifact but
-// the first is passed over in silence: the first verdict stays, and what there is still reaches its
-// owner. False: that was the last step, as none is left or one broke off half-way.
+// Opens the next artifact, or makes or sends one piece of the open one: a few ms of work at most.
+// Each missing or refused artifact but the first is passed over in silence: the first verdict
+// stays, and what there is still reaches its owner. False: that was the last step, as none is left
+// or one broke off half-way.
 bool collection_step(struct collection *c);
-// Closes what is open. Harmless where nothing is (fd -1).
+// Closes what is open. Harmless where nothing is (COLLECTION_NONE).
 void collection_end(struct collection *c);
 
 #endif

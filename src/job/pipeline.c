@@ -54,6 +54,7 @@ static void release(struct pipeline *p)
 {
     runner_forget(p->runner, &p->call);
     loop_timer_clear(p->loop, &p->begin);
+    loop_timer_clear(p->loop, &p->collect_timer);
     execute_undo(p);
     sets_drop(&p->sets);
     collection_end(&p->collection);
@@ -105,8 +106,7 @@ static void init(struct pipeline *p)
                                         .job = &p->job,
                                         .result = &p->result,
                                         .chunk = p->chunk,
-                                        .workspace = -1,
-                                        .fd = -1};
+                                        COLLECTION_NONE};
     execute_init(p);
     p->begin = LOOP_TIMER_INIT(begin, p);
     result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
@@ -114,6 +114,7 @@ static void init(struct pipeline *p)
     p->result.under_way = true;
     p->result.status = STATUS_PREPARING;
     p->result.isolation.launcher = config->launcher;
+    p->result.artifact_urls = config->artifact_urls;
     p->result.isolation.start = "cold";
     p->result.isolation.network = p->job.network == JOB_NETWORK_HOST ? "host" : "none";
     p->result.isolation.downgrades = config->downgrades;

@@ -61,12 +61,14 @@ struct pipeline_config {
     // minute. Far above what a slow host needs: a launch, or the end of a killed sandbox.
     uint64_t launcher_patience_ms;
     uint64_t artifact_max_bytes, artifacts_max_bytes; // per file, all of a job
-    uint32_t ahead_network; // enum plan_network of the sandbox that is parked, if there is one
-    uint32_t downgrades;    // enum plan_downgrade bits, for the result
-    const char *tz;         // TZ inside
-    const char *launcher;   // its name, for the result
-    const char *bwrap;      // path and version, for messages; NULL with another launcher
-    bool fallback;          // SANDBOX_LEGACY_FALLBACK_ENABLED, and the launcher was told so
+    uint32_t ahead_network;    // enum plan_network of the sandbox that is parked, if there is one
+    uint32_t downgrades;       // enum plan_downgrade bits, for the result
+    const char *tz;            // TZ inside
+    const char *launcher;      // its name, for the result
+    const struct zip_ops *zip; // workspace/zip.h: folders become archives; NULL: they are refused
+    const char *artifact_urls; // of the result; NULL: artifacts have none
+    const char *bwrap;         // path and version, for messages; NULL with another launcher
+    bool fallback;             // SANDBOX_LEGACY_FALLBACK_ENABLED, and the launcher was told so
 };
 
 // Takes over *job (the caller's struct is emptied), on failure too. The result comes through

@@ -56,6 +56,7 @@ struct pipeline {
     struct guest guest;
     // collect.c
     struct collection collection;
+    struct loop_timer collect_timer;
 
     char chunk[STREAM_CHUNK_BYTES];
 };

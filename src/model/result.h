@@ -3,6 +3,7 @@
 #define ISLE_MODEL_RESULT_H
 
 #include "base/buf.h"
+#include "codec/sha256.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,9 +64,11 @@ extern const char *const stage_names[STAGE_COUNT];
 
 struct result_artifact {
     char *path;        // relative to /workspace
-    char *filename;    // base name
+    char *filename;    // its last part as text, with .zip for a folder; one of its own in a job
     char *description; // the job's own word for it, or NULL
     uint64_t size_bytes;
+    char sha256[SHA256_HEX]; // of its content; "": not known
+    bool folder;             // it was one, and is an archive now
     bool optional;
 };
 
@@ -82,8 +85,10 @@ struct result {
     int signal;          // 0: null
     struct buf out, err; // the kept heads, raw bytes
     bool truncated_stdout, truncated_stderr;
+    bool truncated_artifacts; // one was too big, or had too many files
     struct result_artifact *artifacts;
     size_t n_artifacts;
+    const char *artifact_urls; // what stands before "JOB/artifacts/NAME"; NULL: they have none
     struct {
         int64_t wall_ms, cpu_ms, memory_peak_bytes, disk_bytes, pids_peak;
         int64_t stdout_bytes, stderr_bytes; // before truncation

@@ -4,7 +4,10 @@
 
 #include "base/clock.h"
 #include "codec/json_out.h"
+#include "model/media.h"
 #include "plan/plan.h"
+
+#include <string.h>
 
 static void put_int(struct buf *out, const char *key, int64_t value)
 {
@@ -39,24 +42,44 @@ static void put_output(struct buf *out, const struct result *r)
     json_begin(out, "truncated", '{');
     json_put_bool(out, "stdout", r->truncated_stdout);
     json_put_bool(out, "stderr", r->truncated_stderr);
-    json_put_bool(out, "artifacts", false); // an artifact comes whole or not at all
+    json_put_bool(out, "artifacts", r->truncated_artifacts);
     json_end(out, '}');
 }
 
-static void put_artifact(struct buf *out, const struct result_artifact *a)
+// Where the service has it: the name as one segment of a path.
+static void put_url(struct buf *out, const struct result *r, const struct result_artifact *a)
+{
+    AUTO_BUF struct buf url = BUF_INIT(16384);
+    if (!r->artifact_urls) {
+        json_put_text(out, "url", NULL);
+        return;
+    }
+    buf_printf(&url, "%s%s/artifacts/", r->artifact_urls, r->job_id);
+    for (const char *c = a->filename; *c; c++) {
+        bool plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
+                     (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c);
+        buf_printf(&url, plain ? "%c" : "%%%02X", (unsigned char)*c);
+    }
+    json_put_text(out, "url", buf_text(&url));
+}
+
+static void put_artifact(struct buf *out, const struct result *r, const struct result_artifact *a)
 {
     AUTO_BUF struct buf path = BUF_INIT(16384);
-    buf_printf(&path, "/workspace/%s", a->path);
+    buf_puts(&path, "/workspace");
+    if (strcmp(a->path, ".") != 0) {
+        buf_printf(&path, "/%s", a->path);
+    }
     json_begin(out, NULL, '{');
     json_put_bytes(out, "path", buf_text(&path), path.len);
     json_put_bool(out, "optional", a->optional);
     json_put_text(out, "description", a->description);
-    json_put_text(out, "file_type", "file");
+    json_put_text(out, "file_type", a->folder ? "directory" : "file");
     put_int(out, "size", (int64_t)a->size_bytes);
-    json_put_text(out, "checksum", NULL);
-    json_put_text(out, "content_type", NULL);
+    json_put_text(out, "checksum", *a->sha256 ? a->sha256 : NULL);
+    json_put_text(out, "content_type", media_type(a->filename));
     json_put_text(out, "storage_path", NULL);
-    json_put_text(out, "url", NULL);
+    put_url(out, r, a);
     json_put_text(out, "filename", a->filename);
     json_put_text(out, "asset_id", NULL);
     json_end(out, '}');
@@ -66,7 +89,7 @@ static void put_artifacts(struct buf *out, const struct result *r)
 {
     json_begin(out, "artifacts", '[');
     for (size_t i = 0; i < r->n_artifacts; i++) {
-        put_artifact(out, &r->artifacts[i]);
+        put_artifact(out, r, &r->artifacts[i]);
     }
     json_end(out, ']');
 }

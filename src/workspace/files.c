@@ -111,6 +111,24 @@ int files_random_name(char ret[FILES_RANDOM_NAME], const char *end)
     return 0;
 }
 
+int files_spool(int folder, int *ret)
+{
+    char name[FILES_RANDOM_NAME];
+    int fd = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT)) { // older overlayfs
+        int e = files_random_name(name, ".part");
+        if (e) {
+            return e;
+        }
+        fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            unlinkat(folder, name, 0);
+        }
+    }
+    *ret = fd < 0 ? *ret : fd;
+    return fd < 0 ? -errno : 0;
+}
+
 int files_open(const struct files *f, const char *path, uint64_t max_bytes, struct files_file *ret)
 {
     struct stat st;

@@ -92,6 +92,10 @@ int files_move(const struct files *f, const char *from, const char *to,
 enum { FILES_RANDOM_NAME = 48 };
 int files_random_name(char ret[FILES_RANDOM_NAME], const char *end);
 
+// An empty file without a name on `folder`'s file system, for reading and writing: gone with its
+// last descriptor. 0 or -errno.
+int files_spool(int folder, int *ret);
+
 struct files_remove_options {
     // May be -1: then only empty folders go. Else a folder of the caller's outside of the workspace
     // and on the same mount (else FILES_OUTSIDE): a folder with content is moved there under a

@@ -377,3 +377,5 @@ struct zip_count zip_count(const struct zip *z)
     c.archive_bytes = z->made_bytes;
     return c;
 }
+
+const struct zip_ops zip_ops = {zip_begin, zip_next, zip_end};

@@ -36,4 +36,12 @@ ssize_t zip_next(struct zip *z, void *ret_data, size_t size);
 struct zip_count zip_count(const struct zip *z);
 void zip_end(struct zip *z); // NULL is harmless
 
+// The same by reference, for who is to make archives only in programs that load zlib.
+struct zip_ops {
+    int (*begin)(int folder, const struct zip_options *o, struct zip **ret);
+    ssize_t (*next)(struct zip *z, void *ret_data, size_t size);
+    void (*end)(struct zip *z);
+};
+extern const struct zip_ops zip_ops;
+
 #endif
