@@ -248,16 +248,19 @@ static int remove_unknown(struct sessions *s)
         fd_close(fd);
         return e;
     }
-    int e = 0;
-    for (const struct dirent *entry = readdir(d); entry && !e; entry = readdir(d)) {
+    for (const struct dirent *entry = readdir(d); entry; entry = readdir(d)) {
         const char *name = entry->d_name;
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
             !session_find(s, name, strlen(name))) {
-            e = cleaner_take(s->cleaner, s->kept, name, NULL, NULL);
+            int e = cleaner_take(s->cleaner, s->kept, name, NULL, NULL);
+            if (e) { // somebody put it there who is nobody here; no reason not to serve
+                log_say(s->config.log, LOG_WARNING, "folder of no session stays",
+                        LOG_T("folder", name), LOG_T("error", strerror(-e)));
+            }
         }
     }
     closedir(d);
-    return e;
+    return 0;
 }
 
 static void loaded(struct sessions *s)

@@ -176,7 +176,7 @@ def test_TMO_08_second_signal_ends_at_once() -> None:
         s.wait_gone()
         assert time.monotonic() - begun < 5 * harness.SLOW
         s.start()
-        assert s.job(ident)["reason"] == "worker_lost"
+        assert s.get(f"{service.JOBS}/{ident}").data["reason"] == "worker_lost"
 
 
 def test_reads_settings_again() -> None:
@@ -235,7 +235,7 @@ def test_TMO_08_killed_while_a_job_runs(which: str) -> None:
         s.kill(*which.split())  # waits for the end of all
         assert time.monotonic() - begun < 5 * harness.SLOW + 1
         s.start()
-        assert s.job(ident)["reason"] in ("worker_lost", "internal")
+        assert s.get(f"{service.JOBS}/{ident}").data["reason"] in ("worker_lost", "internal")
         assert s.python("return 1")["result"] == 1
 
 
@@ -256,9 +256,9 @@ def test_what_is_kept_outlives_others() -> None:
     with service.serving() as s:
         running(s)
         kept = s.data / "serve/kept/left"
-        uid = (s.data / "serve/kept").stat().st_uid
         kept.mkdir()
-        os.chown(kept, uid, uid)
+        st = kept.parent.stat()
+        os.chown(kept, st.st_uid, st.st_gid)
         s.kill("front", "service", "launcher")
         before = sorted(p.name for p in (s.data / "serve").iterdir())
         p = harness.Isle(s.data).start("run", "-l", "bash", "-c", "echo ran", stdout=subprocess.PIPE)

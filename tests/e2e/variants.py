@@ -113,6 +113,12 @@ MORE = {
     "test_downgrades": "LU",
     "test_whoever_starts_it": "U",
     "test_doctor_on_this_host": "LU",
+    # the service's sockets, signals and data folder
+    "test_serves_by_tcp_and_unix_socket": "LU",
+    "test_second_service_of_a_data_folder": "U",
+    "test_drains": "U",
+    "test_reads_settings_again": "U",
+    "test_what_is_kept_outlives_others": "U",
 }
 
 ENTRY = re.compile(r"(?<!\S)([A-Z]\w*(?:-\d\d)?) +(-|[LU]+)(?: (groups|uids))?(?!\S)")
