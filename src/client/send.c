@@ -5,8 +5,6 @@
 #include "codec/json.h"
 #include "codec/json_out.h"
 
-#include <string.h>
-
 enum { PIECE = 3 * 16384 };
 
 // Of what comes in pieces only the last one may have a length that three does not divide.
@@ -77,7 +75,7 @@ static int put_file(struct buf *out, const struct run_job *job, yyjson_val *file
     json_begin(out, NULL, '{');
     yyjson_obj_foreach(file, i, n, key, v)
     {
-        bool is_fd = strcmp(yyjson_get_str(key), "fd") == 0;
+        bool is_fd = yyjson_equals_str(key, "fd");
         e = e                                     ? e
             : is_fd && descriptor_of(job, v, &fd) ? -EINVAL
             : is_fd ? put_content(out, "content_base64", fd, "--file", error)
@@ -99,18 +97,18 @@ static int put_files(struct buf *out, const struct run_job *job, yyjson_val *fil
     return e;
 }
 
-static int put_member(struct buf *out, const struct run_job *job, const char *key, yyjson_val *v,
+static int put_member(struct buf *out, const struct run_job *job, yyjson_val *key, yyjson_val *v,
                       struct call_error *error)
 {
     int fd;
-    if (strcmp(key, "stdin_fd") == 0) {
+    if (yyjson_equals_str(key, "stdin_fd")) {
         return descriptor_of(job, v, &fd) ? -EINVAL
                                           : put_content(out, "stdin_base64", fd, "--stdin", error);
     }
-    if (strcmp(key, "input_files") == 0) {
+    if (yyjson_equals_str(key, "input_files")) {
         return put_files(out, job, v, error);
     }
-    return yyjson_is_null(v) ? 0 : put_value(out, key, v);
+    return yyjson_is_null(v) ? 0 : put_value(out, yyjson_get_str(key), v);
 }
 
 int send_write(struct buf *out, const struct run_job *job, const char *session,
@@ -124,7 +122,7 @@ int send_write(struct buf *out, const struct run_job *job, const char *session,
     json_begin(out, NULL, '{');
     yyjson_obj_foreach(yyjson_doc_get_root(doc), i, n, key, v)
     {
-        e = e ? e : put_member(out, job, yyjson_get_str(key), v, ret_error);
+        e = e ? e : put_member(out, job, key, v, ret_error);
     }
     if (session) {
         json_put_text(out, "session_id", session);

@@ -351,6 +351,51 @@ def test_a_session_and_its_files(service, tmp_path):
     assert words(service, "files", "list", session).returncode == 125
 
 
+# ---- What is written down for readers
+
+FOLDER = harness.ROOT / "examples/service"
+
+
+def shell(service, script: str, cwd: object, **env: str) -> str:
+    path = f"{harness.ISLE.parent}:/usr/sbin:/usr/bin:/sbin:/bin"
+    r = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        env={"PATH": path, "LANG": "C.UTF-8", "ISLE_URL": f"http://127.0.0.1:{service.port}"} | env,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60 * harness.SLOW,
+        check=False,
+    )
+    assert r.returncode == 0 and r.stderr == "", (r.stdout, r.stderr)
+    return r.stdout
+
+
+def test_what_the_guide_shows(service, tmp_path):
+    """The blocks of docs/client.md that begin with a variable are whole scripts."""
+    blocks = re.findall(r"^```\n((?:id|session)=.*?)^```$", (harness.ROOT / "docs/client.md").read_text(), re.S | re.M)
+    assert len(blocks) == 2
+    (tmp_path / "data.csv").write_text("a\nb\nc\n")
+    said = [shell(service, block, tmp_path) for block in blocks]
+    assert "\n42\n" in said[0] and "result\t{" in said[0]
+    assert "output/lines" in said[1] and "\n3\n" in said[1]
+
+
+def test_examples_with_curl(service, tmp_path):
+    said = shell(service, str(FOLDER / "curl.sh"), tmp_path)
+    lines = [line for line in said.splitlines() if not line.endswith(":")]
+    assert lines == ["42", '"one\\n"', '"two\\n"', "completed", "completed", "1", "2", "3"]
+
+
+def test_examples_in_python(service, tmp_path):
+    said = shell(service, f"python3 {FOLDER}/client.py", tmp_path).splitlines()
+    assert said[0] == "a snippet: [2, 4] in full isolation" or "degraded" in said[0]
+    assert said[1].startswith("one that fails: error - ") and "division by zero" in said[1]
+    assert said[2].startswith("one that is refused: limits.memory_mb: 1 is below the minimum of 32")
+    assert said[3:] == ["HELLO", "it ends: completed /workspace/out.txt 4 bytes", "cancelled: ['cancelled']"]
+
+
 # ---- isle key: last, as keys end the time in which nobody needs one
 
 
