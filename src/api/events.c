@@ -315,7 +315,7 @@ static bool take_last_id(struct stream *s)
         return true;
     }
     if (given < 0 || strlen(id) > 48 ||
-        sscanf(id, "%d.%llu.%llu%c", &status, &out, &err, &rest) != 3 || status < 0 ||
+        sscanf(id, "%d.%llu.%llu%c", &status, &out, &err, &rest) != 3 || status < NONE_YET ||
         status > ALL_TOLD) {
         api_fail(s->call, API_VALIDATION, "Last-Event-ID: must be the id of an event of this job");
         return false;

@@ -192,10 +192,11 @@ void task_ended(struct task *t, const struct result *r)
             j->config.doubt(j->config.doubt_ctx, r->error ? r->error : reason_names[r->reason]);
         }
     }
+    t->at = TASK_KEEPING; // of an accepted one it is told when it is durable
     if (!t->accepted) {
         tell_ended(t, r);
     }
-    record(t); // of an accepted one it is told when it is durable
+    record(t);
 }
 
 void task_end_unstarted(struct task *t)

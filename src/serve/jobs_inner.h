@@ -20,8 +20,8 @@ enum task_at {
     TASK_WAITING,
     TASK_CLAIMED, // its turn: the store is told that it begins, and its request is read
     TASK_RUNNING,
-    TASK_KEEPING, // it has run; its artifacts are on their way to the disk
-    TASK_ENDED,   // everybody has been told; its row is on its way
+    TASK_KEEPING, // it is over; its artifacts or, when it was accepted, its row are on their way
+    TASK_ENDED,   // everybody has been told
 };
 
 // What is to be done with a task in the loop's next turn.

@@ -1,0 +1,610 @@
+"""Jobs over HTTP: direct execution, the queue, events, idempotency, what outlives a restart. One service for most of
+it, one with a single slot and a short queue for the rest."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import json
+import threading
+import time
+import uuid
+
+import harness
+import pytest
+import service
+
+SLOW = harness.SLOW
+SLEEP = {"command": ["sleep", "60"]}
+TRUE = {"command": ["true"]}
+
+
+@pytest.fixture(scope="module")
+def api():
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "4"}) as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def narrow():
+    """One slot, a queue of five, three seconds in it."""
+    settings = {
+        "SANDBOX_WORKER_CONCURRENCY": "1",
+        "SANDBOX_QUEUE_LIMIT": "5",
+        "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3",
+    }
+    with service.serving(settings) as s:
+        yield s
+
+
+def until_status(c: service.Client, ident: str, *statuses: str, seconds: float = 10) -> dict:
+    assert harness.until(lambda: c.job(ident)["status"] in statuses, seconds), c.job(ident)
+    return c.job(ident)
+
+
+@contextlib.contextmanager
+def busy(c: service.Client):
+    """The one slot is taken, for as long as the block."""
+    ident = c.submit(SLEEP)
+    until_status(c, ident, "running")
+    yield ident
+    c.cancel(ident)
+    until_status(c, ident, "cancelled")
+
+
+# ---- Direct execution -----------------------------------------------------------------------------------------------
+
+
+def test_execute_code_answers_all_its_fields(api):
+    r = api.python("print(params['a'])\nreturn params['a'] + 1", params={"a": 41})
+    assert list(r) == [
+        "success",
+        "result",
+        "error",
+        "logs",
+        "artifacts",
+        "duration_ms",
+        "job_id",
+        "reason",
+        "exit_code",
+        "signal",
+        "stdout",
+        "stderr",
+        "truncated",
+        "usage",
+        "isolation",
+    ]
+    assert (r["success"], r["result"], r["logs"], r["stdout"], r["reason"]) == (True, 42, "41", "41\n", "ok")
+
+
+def test_a_job_that_fails_is_no_failed_request(api):
+    r = api.js("console.log('x'); throw new Error('boom')")
+    assert (r["success"], r["reason"], r["stdout"]) == (False, "error", "x\n")
+    assert "boom" in r["error"]
+    r = api.python("pass")
+    assert (r["success"], r["logs"], r["result"]) == (True, None, None)
+
+
+def test_a_waiting_call_is_recorded_after_its_answer(api):
+    r = api.python("return 1")
+    assert harness.until(lambda: any(j["job_id"] == r["job_id"] for j in api.get(service.JOBS).data["items"]), 5)
+    assert api.job(r["job_id"])["result"] == 1
+
+
+def ended_rows(s: service.Service, reason: str) -> list[dict]:
+    return [r for r in s.log_rows() if r.get("event") == "job ended" and r["reason"] == reason]
+
+
+def send_and_leave(s: service.Service, job: dict) -> None:
+    """A direct call whose caller closes its connection once the job is there."""
+    jobs = len(s.one_shot())
+    c = s.connection(10)
+    c.request("POST", service.EXECUTE, service.dumps(job), {"Content-Type": "application/json"})
+    assert harness.until(lambda: len(s.one_shot()) > jobs, 5)
+    c.close()
+
+
+def test_a_caller_that_goes_away_cancels_its_job(api):
+    before = len(ended_rows(api, "cancelled"))
+    began = time.monotonic()
+    send_and_leave(api, {"language": "python", "code": "import time; time.sleep(60)"})
+    assert harness.until(lambda: len(ended_rows(api, "cancelled")) > before, 5)
+    assert time.monotonic() - began < 3 * SLOW
+    assert harness.until(lambda: api.one_shot() == [], 5)
+
+
+def test_a_waiting_call_that_waits_for_a_slot_leaves_the_queue_with_its_caller(narrow):
+    before = len(ended_rows(narrow, "cancelled"))
+    with busy(narrow):
+        c = narrow.connection(10)
+        job = {"language": "python", "code": "open('/dev/null')"}
+        c.request("POST", service.EXECUTE, service.dumps(job), {"Content-Type": "application/json"})
+        time.sleep(0.2)
+        c.close()
+        assert harness.until(lambda: len(ended_rows(narrow, "cancelled")) > before, 2)
+
+
+def test_the_workspace_of_a_direct_call_is_gone_before_its_answer(api):
+    for _ in range(5):
+        api.python("open('f', 'w').write('x' * 1000)")
+        assert api.one_shot() == []
+
+
+def test_API_01_big_code_and_params(api):
+    code = "#" + "x" * 400_000 + "\nreturn [len(params['big']), len(params['one'])]"
+    r = api.python(code, params={"big": "y" * 3_000_000, "one": "z" * 200_000})
+    assert r["result"] == [3_000_000, 200_000]
+    a = api.post(service.EXECUTE, {"language": "python", "code": "#" * ((1 << 20) + 1)})
+    assert a.status == 422 and "code" in a.msg and str(1 << 20) in a.msg
+    c = api.connection(10)
+    c.putrequest("POST", service.EXECUTE)
+    c.putheader("Content-Type", "application/json")
+    c.putheader("Content-Length", str(25 << 20))
+    c.endheaders()
+    refused = c.getresponse()  # before any of it is read
+    assert refused.status == 413 and str(24 << 20) in refused.read().decode()
+
+
+def test_API_03_awkward_names_of_params(api):
+    params = {"class": 1, "__proto__": {"x": 1}, "a-b": 2, "": 3, "\u540d": 4}
+    want = [1, {"x": 1}, 2, 3, 4]
+    names = list(params)
+    body = f"const names = {json.dumps(names)}; if ({{}}.x) throw 1; return names.map(n => params[n])"
+    assert api.js(body, params=params)["result"] == want
+    assert api.python(f"return [params[n] for n in {names!r}]", params=params)["result"] == want
+
+
+@pytest.mark.parametrize("name", ["../x.py", "/etc/passwd", "input/../../x", "a/" * 200 + "b" * 300, "", "a\0b"])
+def test_API_04_names_of_files_that_are_refused(api, name):
+    files = [{"target_path": name, "content_base64": "aGk="}]
+    a = api.post(service.EXECUTE, {"language": "python", "code": "1", "input_files": files})
+    assert a.status == 422 and "input_files" in a.msg, a.body
+
+
+@pytest.mark.parametrize("name", ["main.py (you may rename it)", "a/b.py", "n" * 255])
+def test_API_04_names_of_files_that_are_taken_as_they_are(api, name):
+    files = [{"target_path": name, "content_base64": "aGk="}]
+    assert api.python(f"return open({name!r}).read()", input_files=files)["result"] == "hi"
+
+
+def test_API_05_delimiters_in_code(api):
+    script = "cat <<'EOF'\nEOF 'EOF' isle\nEOF\necho 'EOF'\n"
+    ident = api.submit({"language": "bash", "code": script})
+    assert api.wait(ident)["stdout"] == "EOF 'EOF' isle\nEOF\n"
+
+
+def test_API_06_line_ends_of_windows_and_marks(api):
+    assert api.python("x = 1\r\nif x:\r\n    x = 2\r\nreturn x\r\n")["result"] == 2
+    assert api.js("let x = 1;\r\nx += 1;\r\nreturn x;\r\n")["result"] == 2
+    assert api.python("\ufeffreturn 3")["result"] == 3
+    assert api.js("\ufeffreturn 3")["result"] == 3
+
+
+BAD_LIMITS = [
+    ("timeout_seconds", 0),
+    ("timeout_seconds", -1),
+    ("timeout_seconds", 1e99),
+    ("timeout_seconds", "5"),
+    ("memory_mb", 0),
+    ("max_stdout_kb", 0),
+    ("pids", 1.5),
+    ("nofile", []),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_LIMITS)
+def test_API_07_limits_that_make_no_sense(api, name, value):
+    a = api.post(service.EXECUTE, {"language": "python", "code": "1", "limits": {name: value}})
+    assert a.status == 422 and f"limits.{name}" in a.msg, a.body
+    a = api.post(service.JOBS, {"language": "python", "code": "1", "limits": {name: value}})
+    assert a.status == 422 and f"limits.{name}" in a.msg, a.body
+
+
+def test_API_07_not_a_number(api):
+    body = b'{"language":"python","code":"1","limits":{"timeout_seconds":NaN}}'
+    a = api.call("POST", service.EXECUTE, body=body, headers={"Content-Type": "application/json"})
+    assert a.status == 400, a.body
+
+
+@pytest.mark.parametrize("field", ["timeout", "limits"])
+def test_a_direct_call_has_a_minute_at_most(api, field):
+    job = {"language": "python", "code": "1"} | (
+        {"timeout": 61} if field == "timeout" else {"limits": {"timeout_seconds": 61}}
+    )
+    a = api.post(service.EXECUTE, job)
+    assert a.status == 422 and field in a.msg and "60" in a.msg, a.body
+
+
+def test_the_limit_of_the_limits_wins_over_timeout(api):
+    r = api.python("import time; time.sleep(20)", timeout=30, limits={"timeout_seconds": 1})
+    assert (r["reason"], r["error"]) == ("timeout", "Execution timeout (1.0s)")
+
+
+# ---- Jobs ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_accepted_and_found(api):
+    a = api.post(service.JOBS, {"command": ["echo", "hi"]})
+    ident = a.data["job_id"]
+    assert a.status == 202 and a.headers["Location"] == f"{service.JOBS}/{ident}"
+    r = api.wait(ident)
+    assert (r["status"], r["result"], r["success"]) == ("completed", "hi", True)
+    m = r["metadata"]
+    assert m["queued_at"] <= m["started_at"] <= m["execute_started_at"] <= m["completed_at"], m
+
+
+def test_waiting_for_a_job(api):
+    a = api.post(f"{service.JOBS}?wait=30", {"command": ["echo", "hi"]})
+    assert a.status == 200 and a.data["status"] == "completed" and a.data["result"] == "hi"
+    began = time.monotonic()
+    a = api.post(f"{service.JOBS}?wait=1", SLEEP)
+    assert a.status == 202 and a.data["status"] == "running" and a.data["reason"] is None
+    assert 0.9 < time.monotonic() - began < 3 * SLOW
+    api.cancel(a.data["job_id"])
+
+
+def test_a_job_outlives_the_caller_that_waited_for_it(api):
+    c = api.connection(10)
+    body = service.dumps({"command": ["sh", "-c", "sleep 1; echo done"]})
+    c.request("POST", f"{service.JOBS}?wait=30", body, {"Content-Type": "application/json"})
+    time.sleep(0.3)
+    newest = api.get(f"{service.JOBS}?limit=1").data["items"][0]["job_id"]
+    c.close()
+    assert api.wait(newest)["result"] == "done"
+
+
+def test_jobs_are_listed_newest_first_in_pages(api):
+    made = [api.submit(TRUE) for _ in range(5)]
+    for ident in made:
+        api.wait(ident)
+    page = api.get(f"{service.JOBS}?limit=2").data
+    assert [j["job_id"] for j in page["items"]] == [made[4], made[3]]
+    page = api.get(f"{service.JOBS}?limit=2&cursor={page['next_cursor']}").data
+    assert [j["job_id"] for j in page["items"]] == [made[2], made[1]]
+    assert all(j["status"] == "completed" and j["reason"] == "ok" for j in page["items"])
+    assert api.get(f"{service.JOBS}?status=queued").data["items"] == []
+    for query, name in (
+        ("status=done", "status"),
+        ("limit=0", "limit"),
+        ("cursor=x", "cursor"),
+        ("nonesuch=1", "nonesuch"),
+    ):
+        a = api.get(f"{service.JOBS}?{query}")
+        assert a.status == 422 and name in a.msg, a.body
+
+
+def test_no_job_of_that_id(api):
+    ident = str(uuid.uuid4())
+    for a in (api.get(f"{service.JOBS}/{ident}"), api.cancel(ident), api.get(f"{service.JOBS}/{ident}/events")):
+        assert a.status == 404 and a.code == 4000, a.body
+
+
+def test_another_teams_job_is_not_there(api):
+    ident = api.submit(SLEEP)
+    with service.serving() as other:  # keys end what goes without one, so not in the shared service
+        one, two = (other.client(other.new_key(team)) for team in ("one", "two"))
+        mine = one.submit(SLEEP)
+        for a in (two.get(f"{service.JOBS}/{mine}"), two.cancel(mine), two.get(f"{service.JOBS}/{mine}/events")):
+            assert a.status == 404, a.body
+        assert two.get(service.JOBS).data["items"] == []
+        assert [j["job_id"] for j in one.get(service.JOBS).data["items"]] == [mine]
+        assert one.job(mine)["status"] in ("queued", "preparing", "running")
+        one.cancel(mine)
+        until_status(one, mine, "cancelled")
+    api.cancel(ident)
+
+
+def test_the_same_key_and_body_are_the_same_job(api):
+    key = {"Idempotency-Key": str(uuid.uuid4())}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(lambda _: api.client().submit({"command": ["date"]}, key), range(8)))
+    assert len(made) == 1
+    ident = made.pop()
+    first = api.wait(ident)
+    assert api.submit({"command": ["date"]}, key) == ident
+    assert api.job(ident) == first
+    a = api.post(f"{service.JOBS}?wait=5", {"command": ["date"]}, headers=key)
+    assert a.status == 200 and a.data == first
+    a = api.post(service.JOBS, {"command": ["true"]}, headers=key)
+    assert a.status == 409 and a.code == 5101, a.body
+
+
+def test_packages_are_refused_by_name(api):
+    for field, value in (("python_packages", ["a==1.0"]), ("js_packages", ["a@1.0.0"])):
+        for path in (service.EXECUTE, service.JOBS):
+            a = api.post(path, {"language": "python", "code": "1", field: value})
+            assert a.status == 422 and a.msg.startswith(f"{field}"), a.body
+
+
+def test_CON_08_cancel(narrow):
+    with busy(narrow) as running:
+        queued = narrow.submit({"command": ["sh", "-c", "echo ran"]})
+        for _ in range(2):
+            assert narrow.cancel(queued).data == {"job_id": queued}
+        r = until_status(narrow, queued, "cancelled", seconds=1)
+        assert (r["reason"], r["stdout"], r["metadata"]["stage"]) == ("cancelled", "", "queue")
+        assert narrow.job(running)["status"] == "running"
+    ident = narrow.submit({"language": "bash", "code": "echo partial; trap '' TERM; sleep 60; sleep 60"})
+    assert harness.until(lambda: narrow.job(ident)["stdout"] == "partial\n", 5)
+    began = time.monotonic()
+    for _ in range(2):
+        narrow.cancel(ident)
+    r = until_status(narrow, ident, "cancelled", seconds=2)
+    assert time.monotonic() - began < 2 * SLOW and r["stdout"] == "partial\n"
+    done = narrow.submit(TRUE)
+    before = narrow.wait(done)
+    for _ in range(2):
+        assert narrow.cancel(done).status == 200
+    assert narrow.job(done) == before and before["status"] == "completed"
+
+
+def test_TMO_12_queue_time_is_not_the_jobs(narrow):
+    first = narrow.submit({"command": ["sleep", "2"]})
+    second = narrow.submit({"language": "python", "code": "print(1)", "limits": {"timeout_seconds": 1}})
+    r = narrow.job(second)
+    assert r["status"] == "queued" and r["reason"] is None
+    r = narrow.wait(second)
+    assert r["success"] and r["metadata"]["queue_wait_ms"] >= 1000, r["metadata"]
+    assert narrow.job(first)["success"]
+
+
+def test_TMO_12_the_queue_has_a_limit_of_its_own(narrow):
+    with busy(narrow):
+        began = time.monotonic()
+        direct = narrow.python("return 1", timeout=1)
+        took = time.monotonic() - began
+        assert direct["reason"] == "queue_timeout" and "No worker was free within 3 s" in direct["error"], direct
+        assert 2.9 < took < 5 * SLOW and direct["usage"]["wall_ms"] is None and direct["isolation"]["level"] == "none"
+
+
+def test_CON_04_a_full_queue(narrow):
+    def direct(i: int) -> service.Answer:
+        with narrow.client() as c:
+            return c.post(service.EXECUTE, {"language": "python", "code": f"return {i}"})
+
+    with busy(narrow):
+        accepted = [narrow.submit({"command": ["echo", str(i)]}) for i in range(5)]
+        with concurrent.futures.ThreadPoolExecutor(15) as pool:
+            refused = list(pool.map(direct, range(15)))
+        for a in refused:
+            assert a.status == 429 and a.code == 5400 and int(a.headers["Retry-After"]) >= 1, a.body
+            assert "5 jobs wait" in a.msg, a.msg
+    for i, ident in enumerate(accepted):
+        assert narrow.wait(ident)["result"] == str(i)
+
+
+def test_CON_04_twenty_at_once(narrow):
+    def one(i: int) -> service.Answer:
+        with narrow.client() as c:
+            return c.post(service.JOBS, {"command": ["echo", str(i)]})
+
+    with busy(narrow):
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(one, range(20)))
+        assert sorted(a.status for a in answers) == [202] * 5 + [429] * 15
+    for a in answers:
+        if a.status == 202:
+            assert narrow.wait(a.data["job_id"])["success"]
+
+
+def test_CON_02_the_next_job_after_a_limit(narrow):
+    r = narrow.python("import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(60)", timeout=1)
+    assert r["reason"] == "timeout"
+    began = time.monotonic()
+    assert narrow.python("print(1)")["stdout"] == "1\n"
+    assert time.monotonic() - began < 2 * SLOW
+
+
+def test_CON_06_the_first_request_after_the_start(tmp_path):
+    with service.serving(ready=False) as s:
+        s.wait_listening()
+        for _ in range(10):
+            a = s.post(service.EXECUTE, {"language": "python", "code": "print(1)"})
+            assert a.status == 503 or a.data["stdout"] == "1\n", a.body
+        s.wait_ready()
+
+
+def test_CON_09_five_hundred_side_by_side(api):
+    def many(k: int) -> list[tuple]:
+        with api.client() as c:
+            calls = [c.python if (k + i) % 2 else c.js for i in range(32)]
+            return [(r["reason"], r["stdout"]) for r in (f(code_of(f)) for f in calls)]
+
+    def code_of(f) -> str:
+        return "print(1)" if f.__name__ == "python" else "console.log(1)"
+
+    workers, got = 16, []
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for rows in pool.map(many, range(workers)):
+            got += rows
+    assert len(got) == 512 and set(got) == {("ok", "1\n")}, set(got)
+
+
+ONCE = [
+    ("memory_limit", "x = bytearray(1 << 30)"),
+    ("timeout", "import time; time.sleep(60)"),
+    ("error", "import sys; sys.exit(1)"),
+    ("error", "def"),
+]
+
+
+@pytest.mark.parametrize(("reason", "code"), ONCE)
+def test_CON_12_a_program_that_fails_runs_once(api, reason, code):
+    before = len(ended_rows(api, reason))
+    limits = {"memory_mb": 64, "timeout_seconds": 1}
+    r = api.wait(api.submit({"language": "python", "code": code, "limits": limits}))
+    assert r["reason"] == reason, r
+    assert r["isolation"]["start"] == "cold"
+    assert harness.until(lambda: len(ended_rows(api, reason)) == before + 1, 2)
+
+
+# ---- Events -------------------------------------------------------------------------------------------------------
+
+SLOWLY = {
+    "language": "python",
+    "code": "import sys, time\n"
+    "for i in range(4): print(i, '\u20ac' * 1000, flush=True); print(i, file=sys.stderr, flush=True); time.sleep(0.2)",
+}
+
+
+def texts(events: list[service.Event], name: str) -> str:
+    text = ""
+    for e in events:
+        if e.name == name:
+            piece = e.json()
+            assert piece["offset"] == len(text.encode()), (piece["offset"], len(text.encode()))
+            text += piece["text"]
+    return text
+
+
+def test_events_of_a_job(api):
+    ident = api.submit(SLOWLY)
+    with api.events(ident) as stream:
+        seen = list(stream)
+    assert [e.name for e in seen][-2:] == ["status", "result"]
+    statuses = [e.json()["status"] for e in seen if e.name == "status"]
+    assert statuses == sorted(statuses, key=service.STATUSES.index) and statuses[-1] == "completed"
+    assert "running" in statuses
+    r = api.job(ident)
+    assert seen[-1].json() == r
+    assert texts(seen, "stdout") == r["stdout"] and texts(seen, "stderr") == r["stderr"] == "0\n1\n2\n3\n"
+    assert len([e for e in seen if e.name == "stdout"]) >= 3  # as they came, not at the end
+
+
+def test_events_go_on_where_a_reader_left(api):
+    ident = api.submit(SLOWLY)
+    head, last = [], None
+    for _ in range(50):  # a reader that is cut off after every event
+        with api.events(ident, after=last) as stream:
+            event = next(stream)
+            head.append(event)
+            last = event.id
+        if event.name == "result":
+            break
+    r = api.job(ident)
+    assert head[-1].json() == r
+    assert texts(head, "stdout") == r["stdout"] and texts(head, "stderr") == r["stderr"]
+    assert len({e.id for e in head}) == len(head)
+    a = api.get(f"{service.JOBS}/{ident}/events", headers={"Last-Event-ID": last})
+    assert a.status == 204  # nothing is left: a browser asks no more
+    a = api.get(f"{service.JOBS}/{ident}/events", headers={"Last-Event-ID": "x"})
+    assert a.status == 422
+
+
+def test_events_after_the_end_are_those_of_the_result(api):
+    ident = api.submit({"command": ["sh", "-c", r"printf 'a\377b\342\202'; printf e >&2"]})
+    r = api.wait(ident)
+    assert r["stdout"] == "a\ufffdb\ufffd"
+    with api.events(ident) as stream:
+        seen = list(stream)
+    assert texts(seen, "stdout") == r["stdout"] and texts(seen, "stderr") == "e"
+    ids = [e.id for e in seen]
+    with api.events(ident, after=ids[0]) as stream:
+        assert [e.id for e in stream] == ids[1:]
+
+
+def test_live_events_and_stored_ones_have_the_same_positions(api):
+    """What is no UTF-8 is counted as it is told: by three bytes."""
+    ident = api.submit({"language": "bash", "code": r"printf 'a\377b\n'; sleep 1; printf 'c\342\202x\n'"})
+    with api.events(ident) as stream:
+        first = next(e for e in stream if e.name == "stdout")
+    assert first.json() == {"offset": 0, "text": "a\ufffdb\n"}
+    r = api.wait(ident)
+    with api.events(ident, after=first.id) as stream:
+        seen = list(stream)
+    rest = "".join(e.json()["text"] for e in seen if e.name == "stdout")
+    assert first.json()["text"] + rest == r["stdout"] == "a\ufffdb\nc\ufffdx\n"
+
+
+def test_a_large_result_in_events_and_a_slow_reader(api):
+    """Eight megabytes of output reach a reader that takes its time; the job does not wait for it."""
+    code = "import sys\nfor _ in range(8): sys.stdout.write(chr(0xe9) * (1 << 19))"
+    job = {"language": "python", "code": code, "limits": {"max_stdout_kb": 8192}}
+    ident = api.submit(job)
+    with api.events(ident) as stream:
+        assert api.wait(ident)["success"]
+        time.sleep(1)
+        seen = list(stream)
+    r = api.job(ident)
+    assert len(r["stdout"]) == 4 << 20
+    assert texts(seen, "stdout") == r["stdout"] and seen[-1].json() == r
+
+
+# ---- What outlives the service ------------------------------------------------------------------------------------
+
+
+def test_queued_jobs_run_after_a_restart_and_a_running_one_is_lost():
+    settings = {"SANDBOX_WORKER_CONCURRENCY": "1"}
+    with service.serving(settings) as s:
+        done = s.wait(s.submit({"command": ["echo", "kept"]}))
+        running = s.submit(SLEEP)
+        until_status(s, running, "running")
+        queued = [s.submit({"command": ["echo", str(i)]}) for i in range(3)]
+        direct = threading.Thread(target=lambda: contextlib.suppress(Exception), daemon=True)
+        direct.start()
+        s.kill("service")
+        s.start()
+        assert s.job(done["job_id"]) == done
+        lost = s.job(running)
+        assert (lost["status"], lost["reason"], lost["success"]) == ("failed", "worker_lost", False), lost
+        assert lost["metadata"]["started_at"] and lost["metadata"]["completed_at"] and lost["stdout"] == ""
+        assert [s.wait(i)["result"] for i in queued] == ["0", "1", "2"]
+        assert s.job(running) == lost  # never begun again
+        with s.events(running) as stream:
+            assert list(stream)[-1].json() == lost
+
+
+def test_a_graceful_end_leaves_queued_jobs_for_the_next_start():
+    settings = {"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_DRAIN_SECONDS": "1"}
+    with service.serving(settings) as s:
+        short = s.submit({"command": ["sh", "-c", "sleep 0.5; echo short"]})
+        until_status(s, short, "running")
+        queued = s.submit({"command": ["echo", "later"]})
+        s.restart()
+        assert s.job(short)["result"] == "short"
+        assert s.wait(queued)["result"] == "later"
+        long = s.submit(SLEEP)
+        until_status(s, long, "running")
+        began = time.monotonic()
+        s.restart()
+        assert time.monotonic() - began < 10 * SLOW
+        r = s.job(long)
+        assert (r["status"], r["reason"]) == ("cancelled", "cancelled") and "stopped" in r["error"], r
+
+
+def test_CON_03_a_killed_worker_ends_its_jobs():
+    with service.serving() as s:
+        ident = s.submit(SLEEP)
+        until_status(s, ident, "running")
+        s.kill("launcher")
+        s.start()
+        r = s.job(ident)
+        assert r["status"] == "failed" and r["reason"] in ("worker_lost", "internal"), r
+
+
+def test_CON_05_nobody_works_for_a_while():
+    """What was accepted waits for as long as no service is there, and runs when one is."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        until_status(s, s.submit(SLEEP), "running")
+        waiting = s.submit({"command": ["echo", "late"]})
+        r = s.job(waiting)
+        time.sleep(0.2)
+        again = s.job(waiting)
+        assert r["status"] == again["status"] == "queued"
+        assert again["metadata"]["queue_wait_ms"] >= r["metadata"]["queue_wait_ms"] + 100  # its age
+        s.kill("front", "service")
+        s.start()
+        assert s.wait(waiting)["result"] == "late"
+
+
+def test_BIG_03_results_are_kept_for_their_time_only():
+    n = 500 if harness.LONG else 60
+    with service.serving({"SANDBOX_RESULT_TTL_SECONDS": "5"}) as s:
+        code = "return 'x' * (1 << 20)"
+        made = [s.python(code)["job_id"] for _ in range(n)]
+        assert s.job(made[-1])["success"]
+        store = s.data / "serve/store"
+        assert harness.until(lambda: s.get(service.JOBS).data["items"] == [], 30)
+        a = s.get(f"{service.JOBS}/{made[0]}")
+        assert a.status == 404 and "SANDBOX_RESULT_TTL_SECONDS" in a.msg
+        assert sum(p.stat().st_size for p in store.iterdir()) < (n + 40) << 20
