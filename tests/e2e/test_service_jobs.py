@@ -135,7 +135,7 @@ def test_API_01_big_code_and_params(api):
     r = api.python(code, params={"big": "y" * 3_000_000, "one": "z" * 200_000})
     assert r["result"] == [3_000_000, 200_000]
     a = api.post(service.EXECUTE, {"language": "python", "code": "#" * ((1 << 20) + 1)})
-    assert a.status == 422 and "code" in a.msg and str(1 << 20) in a.msg
+    assert a.status == 413 and "code" in a.msg and str(1 << 20) in a.msg
     c = api.connection(10)
     c.putrequest("POST", service.EXECUTE)
     c.putheader("Content-Type", "application/json")
