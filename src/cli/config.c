@@ -59,7 +59,8 @@ const char *config_values(const struct setting_spec *s, char *text, size_t size)
     case SETTING_NAME:
         return "letters, digits, -; up to 63";
     case SETTING_WORDS:
-        snprintf(text, size, "up to %lld words with commas between", (long long)s->max);
+        snprintf(text, size, "%s; with commas between, up to %lld", setting_word_names[s->words],
+                 (long long)s->max);
         return text;
     case SETTING_TEXT:
         snprintf(text, size, "text of up to %lld bytes", (long long)s->max);
@@ -217,7 +218,7 @@ static int tell(const struct options *o, const struct option_rest *rest,
     if (rest->n_operands == 1 && conf_setting_find(rest->operands[0], &one, unknown)) {
         return complain("%s", unknown);
     }
-    if (front_conf_load(&o->given, settings, &why)) {
+    if (front_settings_load(&o->given, settings, &why)) {
         return complain("%s", why.text);
     }
     front_tell_preset(settings, "config");

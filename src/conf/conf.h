@@ -66,20 +66,29 @@ enum setting_type {
     SETTING_NAME,   // a host name's label: letters, digits, -, at most 63
     SETTING_CHOICE, // one of `choices`
     SETTING_TEXT,   // at most `max` bytes
-    SETTING_WORDS,  // words with commas between, at most `max` of SETTING_MAX_WORD bytes each
+    SETTING_WORDS,  // `words` with commas between, at most `max` of SETTING_MAX_WORD bytes each
     SETTING_CALLS,  // names of system calls, separated by commas; who they are is cli/calls.h's
 };
 
 enum { SETTING_MAX_WORD = 255 };
+enum setting_word {
+    SETTING_W_LISTEN,  // 127.0.0.1:4753, [::1]:4753, localhost:4753, *:4753
+    SETTING_W_HOST,    // as a Host field has it: name, address or [address], perhaps with a port
+    SETTING_W_ORIGIN,  // http://HOST, https://HOST
+    SETTING_W_NETWORK, // address, or network with its prefix's length
+    SETTING_N_WORDS,
+};
+extern const char *const setting_word_names[SETTING_N_WORDS]; // "host names or addresses"
 
 struct setting_spec {
     const char *name; // of the environment variable
     enum setting_type type;
-    const char *unit;    // or NULL
-    const char *initial; // as it would be written; "" for unset
-    int64_t min, max;    // NUMBER
-    const char *choices; // CHOICE, and BOOL where one value is not available yet: "true"
-    const char *lacking; // what an unavailable choice is missing, for the message
+    const char *unit;        // or NULL
+    const char *initial;     // as it would be written; "" for unset
+    int64_t min, max;        // NUMBER
+    enum setting_word words; // WORDS
+    const char *choices;     // CHOICE, and BOOL where one value is not available yet: "true"
+    const char *lacking;     // what an unavailable choice is missing, for the message
     const char *help;
     // The platform's documented default where it is another one ("" for unset), and why isle's is:
     // SANDBOX_PRESET=platform restores it.

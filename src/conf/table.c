@@ -248,15 +248,17 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                           .idle = true},
     [SETTING_LISTEN] = {.name = "ISLE_LISTEN",
                         .type = SETTING_WORDS,
+                        .words = SETTING_W_LISTEN,
                         .initial = "127.0.0.1:4753",
                         .max = 8,
-                        .help = "addresses the service listens on, HOST:PORT or [HOST]:PORT"},
+                        .help = "where the service listens, TCP; port 0: one that is free"},
     [SETTING_SOCKET] = {.name = "ISLE_SOCKET",
                         .type = SETTING_PATH,
                         .initial = "",
                         .help = "the service's Unix socket; unset: isle.sock of the run folder"},
     [SETTING_ALLOWED_HOSTS] = {.name = "ISLE_ALLOWED_HOSTS",
                                .type = SETTING_WORDS,
+                               .words = SETTING_W_HOST,
                                .initial = "",
                                .max = 64,
                                .help =
@@ -264,12 +266,14 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                    "the addresses it listens on"},
     [SETTING_ALLOWED_ORIGINS] = {.name = "ISLE_ALLOWED_ORIGINS",
                                  .type = SETTING_WORDS,
+                                 .words = SETTING_W_ORIGIN,
                                  .initial = "",
                                  .max = 64,
                                  .help = "web pages that may call the service (Origin); unset: "
                                          "none"},
     [SETTING_TRUSTED_PROXIES] = {.name = "ISLE_TRUSTED_PROXIES",
                                  .type = SETTING_WORDS,
+                                 .words = SETTING_W_NETWORK,
                                  .initial = "",
                                  .max = 32, // http.h's HTTP_MAX_NETS
                                  .help = "addresses or networks (10.0.0.0/8) of proxies whose "

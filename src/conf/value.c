@@ -1,6 +1,7 @@
 #include "conf/value.h"
 
 #include "base/text.h"
+#include "conf/words.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -105,25 +106,25 @@ static int read_calls(const struct setting_spec *s, const char *value, struct co
                : refuse(e, s, value, "is no list of system calls: names with commas between");
 }
 
-// Words with commas between, no blanks; what each of them has to be is its user's.
 static int read_words(const struct setting_spec *s, const char *value, struct conf_error *e)
 {
-    int64_t n = 1;
-    size_t len = 0; // of the word so far
-    for (const char *p = value; *p; p++) {
-        if (*p <= ' ' || *p > '~') {
-            return refuse(e, s, value, "is no list: words with commas between, without blanks");
+    char word[SETTING_MAX_WORD + 1], why[200];
+    int64_t n = 0;
+    for (const char *at = value; *value && at; n++) {
+        size_t len = strcspn(at, ",");
+        if (len == 0 || len > SETTING_MAX_WORD) {
+            return refuse(e, s, value,
+                          len ? "has a word of more than 255 characters" : "has an empty word");
         }
-        if (*p == ',' && (len == 0 || !p[1])) {
-            return refuse(e, s, value, "has an empty word");
+        memcpy(word, at, len);
+        word[len] = '\0';
+        if (!words_check(s->words, word)) {
+            snprintf(why, sizeof why, "is refused: these are %s, with commas between, no blanks",
+                     setting_word_names[s->words]);
+            return refuse(e, s, value, why);
         }
-        n += *p == ',';
-        len = *p == ',' ? 0 : len + 1;
-        if (len > SETTING_MAX_WORD) {
-            return refuse(e, s, value, "has a word of more than 255 characters");
-        }
+        at = at[len] ? at + len + 1 : NULL;
     }
-    char why[80];
     snprintf(why, sizeof why, "has more than %lld words", (long long)s->max);
     return n <= s->max ? 0 : refuse(e, s, value, why);
 }

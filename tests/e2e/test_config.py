@@ -80,24 +80,35 @@ def test_what_departs_from_the_platform_is_marked(file):
     assert moved["SANDBOX_MAX_DISK_MB"]["departs"]
 
 
-def test_preset(file):
+def test_preset(file, isle):
+    file.write_text("SANDBOX_PRESET=platform\n")
+    told = "SANDBOX_PRESET=platform: SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false, "
+    rows = settings("--config", file)
+    assert {name for name, row in rows.items() if row["departs"]} == set()
+    assert told in config("--config", file).stderr
+    r = isle.job("--config", file, "-l", "python", "-c", "return 1")
+    assert r.result["isolation"]["level"] == "none" and told in r.err.decode()
+
+
+def test_what_is_given_outweighs_the_preset(file, isle):
     given = "SANDBOX_LEGACY_FALLBACK_ENABLED=false\nSANDBOX_FILESYSTEM_ISOLATION_ENABLED=true\n"
-    file.write_text(f"SANDBOX_PRESET=platform\n{given}")
+    file.write_text(f"SANDBOX_PRESET=platform\nSANDBOX_FILESYSTEM_ISOLATION_BINARY=native\n{given}")
     r = config("--config", file)
     assert r.returncode == 0, r.stderr
-    assert re.search(r"^SANDBOX_FILESYSTEM_ISOLATION_BINARY +bwrap +preset$", r.stdout, re.M)
-    assert re.search(r"^SANDBOX_LEGACY_FALLBACK_ENABLED +false +file +true$", r.stdout, re.M)  # what is given outweighs
+    assert re.search(r"^SANDBOX_NETWORK_DEFAULT +host +preset$", r.stdout, re.M)
+    assert re.search(r"^SANDBOX_LEGACY_FALLBACK_ENABLED +false +file +true$", r.stdout, re.M)
     assert r.stderr == (
-        "isle config: SANDBOX_PRESET=platform: SANDBOX_FILESYSTEM_ISOLATION_BINARY=bwrap, "
-        "SANDBOX_NETWORK_DEFAULT=host, SANDBOX_NETWORK_ALLOW_HOST=true\n"
+        "isle config: SANDBOX_PRESET=platform: SANDBOX_NETWORK_DEFAULT=host, SANDBOX_NETWORK_ALLOW_HOST=true\n"
     )
+    isolation = isle.job("--config", file, "-l", "python", "-c", "return 1").result["isolation"]
+    assert (isolation["launcher"], isolation["network"]) == ("native", "host")
 
 
 def test_one_setting():
     r = config("SANDBOX_QUEUE_LIMIT")
     assert r.returncode == 0
     assert r.stdout.startswith("SANDBOX_QUEUE_LIMIT=1000\n")
-    for words in ("default", "0 to 1000000 jobs", "SIGHUP"):
+    for words in ("default", "1 to 1000000 jobs", "SIGHUP"):
         assert words in r.stdout
     r = config("SANDBOX_LEGACY_FALLBACK_ENABLED")
     assert "isle departs: " in r.stdout and "restart" in r.stdout
@@ -159,6 +170,24 @@ def home():
     with tempfile.TemporaryDirectory(prefix="isle-home-", dir="/tmp") as name:
         os.chmod(name, 0o755)
         yield pathlib.Path(name)
+
+
+@pytest.mark.parametrize(
+    "setting, why",
+    [
+        ("ISLE_TRUSTED_PROXIES=proxy", "addresses or networks such as 10.0.0.0/8"),
+        ("ISLE_LISTEN=127.0.0.1", "HOST:PORT"),
+        ("ISLE_ALLOWED_ORIGINS=https://a/", "no path"),
+        ("SANDBOX_SECCOMP_ALLOW=unknown", "no system call"),
+        ("SANDBOX_HOSTNAME=a_b", "not a host name"),
+    ],
+)
+def test_it_takes_what_every_other_verb_takes(setting, why):
+    for verb in ("config", "serve", "run", "doctor"):
+        words = [verb, "--set", setting] + (["-c", "1", "-l", "python"] if verb == "run" else [])
+        r = subprocess.run([harness.ISLE, *words], capture_output=True, text=True, check=False, timeout=20)
+        refused(r, setting.partition("=")[0], why)
+    assert settings("--set", "SANDBOX_RUNTIME_ENABLED=off")["SANDBOX_RUNTIME_ENABLED"]["value"] is False
 
 
 def test_an_accounts_file_is_its_own(home):

@@ -85,11 +85,13 @@ static void refuses(void **state)
         {"SANDBOX_LEGACY_FALLBACK_ENABLED=yes please",
          "SANDBOX_LEGACY_FALLBACK_ENABLED: yes please is neither true nor false"},
         {"ISLE_TRUSTED_PROXIES=10.0.0.1, 10.0.0.2",
-         "ISLE_TRUSTED_PROXIES: 10.0.0.1, 10.0.0.2 is no list: words with commas between, without "
-         "blanks"},
+         "ISLE_TRUSTED_PROXIES: 10.0.0.1, 10.0.0.2 is refused: these are addresses or networks "
+         "such as 10.0.0.0/8, with commas between, no blanks"},
         {"ISLE_ALLOWED_HOSTS=a,,b", "ISLE_ALLOWED_HOSTS: a,,b has an empty word"},
         {"ISLE_ALLOWED_HOSTS=a,", "ISLE_ALLOWED_HOSTS: a, has an empty word"},
-        {"ISLE_LISTEN=a,b,c,d,e,f,g,h,i", "ISLE_LISTEN: a,b,c,d,e,f,g,h,i has more than 8 words"},
+        {"ISLE_LISTEN=*:1,*:2,*:3,*:4,*:5,*:6,*:7,*:8,*:9",
+         "ISLE_LISTEN: *:1,*:2,*:3,*:4,*:5,*:6,*:7,*:8,*:9 has more than 8 words"},
+        {"ISLE_ALLOWED_HOSTS=,", "ISLE_ALLOWED_HOSTS: , has an empty word"},
         {"ISLE_LOG_FORMAT=xml",
          "ISLE_LOG_FORMAT: xml is refused: there is no such format; the value can be: text json"},
     };

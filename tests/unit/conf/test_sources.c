@@ -113,7 +113,7 @@ static void presets(void **state)
     struct conf c;
     struct conf_error e;
     int64_t changed = 0;
-    // what this build has no other value of is given, and outweighs the preset
+    // what is given outweighs the preset
     assert_int_equal(load("SANDBOX_PRESET=platform\nSANDBOX_FILESYSTEM_ISOLATION_ENABLED=true\n"
                           "SANDBOX_LEGACY_FALLBACK_ENABLED=false\nSANDBOX_NETWORK_DEFAULT=none\n",
                           ENVIRONMENT(NULL), NULL, 0, &c, &e),
