@@ -85,17 +85,18 @@ static int signal_batch(const struct launcher *l, const struct box *b, const pid
     return m < 0 ? m : 0;
 }
 
-// own: isle's processes in it too.
-static int signal_group(const struct launcher *l, const struct box *b, int sig, bool own)
+// All but isle's own.
+static int signal_group(const struct launcher *l, const struct box *b, int sig)
 {
     static pid_t pids[MAX_MEMBERS];
+    const pid_t shim = b->gone ? 0 : b->r.shim_pid; // once it is reaped, the number is anybody's
     int n = cgroup_members(&l->groups, b->group, pids, MAX_MEMBERS);
     if (n < 0) {
         return n;
     }
     int count = 0;
     for (int i = 0; i < n; i++) {
-        if (own || (pids[i] != b->r.shim_pid && !(b->wrapped && pids[i] == b->wrapped->bwrap))) {
+        if (pids[i] != shim && !(b->wrapped && pids[i] == b->wrapped->bwrap)) {
             pids[count++] = pids[i];
         }
     }
@@ -112,7 +113,7 @@ int box_signal(const struct launcher *l, const struct box *b, int sig)
     if (!b->executed || b->gone) {
         return -ESRCH; // pid 2 is still ours: a signal would look like a failure of the sandbox
     }
-    int e = signal_group(l, b, sig, false);
+    int e = signal_group(l, b, sig);
     // no groups on this host: the main process
     return e == -ENOENT ? sys_pidfd_signal(b->main_pidfd, sig) : e;
 }
@@ -123,7 +124,7 @@ static void end_plain(const struct launcher *l, struct box *b)
 {
     b->ending = true;
     cgroup_no_forks(&l->groups, b->group);
-    signal_group(l, b, SIGKILL, b->gone);
+    signal_group(l, b, SIGKILL);
 }
 
 static uint64_t plain_tick(const struct launcher *l, struct box *b, uint64_t now)

@@ -32,7 +32,7 @@ static uint32_t who_now, step_now;
 // Kept open by the launcher, out of the way of all numbers that mean something.
 enum { KEPT_PAGE = 900, KEPT_COUNTERS, KEPT_END };
 static bool kept[KEPT_END - KEPT_PAGE];
-_Static_assert(PLAN_BSTEP_FIRST % 64 == 0, "bits of a plan's steps");
+_Static_assert(PLAN_BSTEP_FIRST % 64 == 0 && PLAN_PSTEP_FIRST % 64 == 0, "bits of a plan's steps");
 
 // The host's /run: of a start, only the front's part could reach a folder of its own.
 static const char page_path[] = ISLE_INJECT_FILE;

@@ -238,8 +238,7 @@ static void find_rung(struct launcher *l)
         l->rung = PLAN_RUNG_NONE;
         if (plain_check_host(l)) {
             fail("jobs without isolation need control groups, which tell what one leaves behind, "
-                 "and "
-                 "with a single id Landlock of Linux 6.12",
+                 "and more than one user id",
                  -EOPNOTSUPP);
         }
         break;

@@ -160,9 +160,6 @@ static uint64_t lacks(const struct launch *c, uint32_t downgrade, uint64_t limit
 int step_rlimits(struct launch *c)
 {
     const struct plan_limits *l = &c->q.limits;
-    // counted per uid: with one for all, it would be the account's own programs that are counted
-    const uint64_t processes =
-        c->plain && c->l->config.single_uid ? (uint64_t)RLIM_INFINITY : (uint64_t)l->pids + 16;
     const uint64_t cpu_s =
         l->cpu_ns ? (l->cpu_ns + NS_PER_S - 1) / NS_PER_S : (uint64_t)RLIM_INFINITY - 1;
     const struct {
@@ -171,7 +168,8 @@ int step_rlimits(struct launch *c)
     } table[] = {
         {RLIMIT_NOFILE, l->nofile, l->nofile},
         {RLIMIT_FSIZE, l->file_bytes, l->file_bytes},
-        {RLIMIT_NPROC, processes, processes}, // the group's limit comes first, if there is one
+        {RLIMIT_NPROC, l->pids + 16,
+         l->pids + 16}, // the group's limit comes first, if there is one
         {RLIMIT_STACK, 8 << 20, 64 << 20},
         {RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
         {RLIMIT_SIGPENDING, 4096, 4096},

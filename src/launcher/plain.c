@@ -2,7 +2,6 @@
 // runs so was decided by an operator, at the launcher's start; what is lost stands in
 // docs/security.md.
 #include "base/fd.h"
-#include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "launcher/launcher.h"
@@ -18,9 +17,8 @@ int plain_check_host(const struct launcher *l)
         groups |= l->groups.v1[i] >= 0;
     }
     // No pid namespace ends what a job leaves behind: its group has to tell who that is. And with
-    // one id for all, only Landlock keeps a job's signals from the launcher.
-    bool fenced = !l->config.single_uid || l->landlock_abi >= LANDLOCK_ABI_SCOPES;
-    return groups && fenced ? 0 : -EOPNOTSUPP;
+    // one id for all, nothing would keep a job from the launcher.
+    return groups && !l->config.single_uid ? 0 : -EOPNOTSUPP;
 }
 
 int step_allowed(struct launch *c)
@@ -63,10 +61,7 @@ int step_full_proc(struct launch *c)
     if (proc < 0) {
         return -errno;
     }
-    if (proc == CHILD_PROC) { // dup3() refuses that
-        fd_take(&proc);
-        return 0;
-    }
+    // CHILD_NET's number is free here, so this one is lower
     return dup3(proc, CHILD_PROC, O_CLOEXEC) < 0 ? -errno : 0;
 }
 

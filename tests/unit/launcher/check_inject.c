@@ -13,7 +13,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MAX_CALLS = 2000, AHEAD_TRIES = 8 }; // so many have their groups made ahead, in turns
+enum {
+    MAX_CALLS = 2000,
+    MAX_STEPS = 64,
+    AHEAD_TRIES = 8
+}; // so many have their groups made ahead, in turns
 
 static struct inject_page *page;
 
@@ -203,6 +207,22 @@ static const struct variant single_bwrap_variants[] = {
      .least = 3},
 };
 
+#define PSTEP(name) (UINT64_C(1) << (PLAN_PSTEP_##name - PLAN_PSTEP_FIRST))
+
+// The steps that it shares with a sandbox's launch fail there.
+static const struct variant plain_variants[] = {
+    {.title = "launch without a sandbox",
+     .who = INJECT_LAUNCH,
+     .error = ENOMEM,
+     .steps = PSTEP(born_plain) | PSTEP(pid1_descriptors) | PSTEP(reaper) | PSTEP(full_proc) |
+              PSTEP(shim_exec_plain) | PSTEP(identity) | PSTEP(no_shared_ipc) | PSTEP(exec),
+     .least = 15},
+    {.title = "launcher beside a launch without a sandbox",
+     .who = INJECT_LOOP,
+     .error = ENOMEM,
+     .least = 20},
+};
+
 void check_inject_open(void) { page = inject_page_map(); }
 
 int inject_arm(struct client *c, const struct inject_plan *plan, struct plan_record *ret,
@@ -304,10 +324,11 @@ static bool one_call(struct client *c, const struct variant *v, uint64_t steps, 
     }
     bool refused = g || (!e && r.error); // PREPARE said so, or END
     uint32_t step = g ? parked_r.step : r.step;
-    bool known = step < PLAN_STEP_NAMES || plan_step_is_bwrap(step);
+    bool known = step < PLAN_STEP_NAMES || plan_step_is_bwrap(step) || plan_step_is_plain(step);
     // the job's own program: told as a shell does
     bool program = !strcmp((const char *)told.marks_ns, "execve") &&
-                   (told.step == PLAN_STEP_exec || told.step == PLAN_BSTEP_program);
+                   (told.step == PLAN_STEP_exec || told.step == PLAN_BSTEP_program ||
+                    told.step == PLAN_PSTEP_exec);
     bool right = refused   ? known
                  : program ? clean_exit(&r, e, 126)
                            : clean_exit(&r, e, 7) &&
@@ -372,7 +393,7 @@ static void run_variant(struct client *c, const struct variant *v)
     }
     // By step: which calls there are in one depends on what was made ahead, and must not matter for
     // another.
-    for (uint32_t step = 0; made && v->who == INJECT_LAUNCH && step < PLAN_N_STEPS; step++) {
+    for (uint32_t step = 0; made && v->who == INJECT_LAUNCH && step < MAX_STEPS; step++) {
         if (!v->steps || v->steps >> step & 1) {
             failed += fail_step(c, v, step, &t, &before);
         }
@@ -396,6 +417,11 @@ static void run_variants(struct client *c, const struct variant *list, size_t n)
 }
 
 void check_inject(struct client *c) { run_variants(c, variants, ARRAY_LEN(variants)); }
+
+void check_inject_plain(struct client *c)
+{
+    run_variants(c, plain_variants, ARRAY_LEN(plain_variants));
+}
 
 void check_inject_rung(struct client *c)
 {

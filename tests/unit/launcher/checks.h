@@ -48,6 +48,7 @@ void check_inject_rung(struct client *c);
 void check_inject_ahead(struct client *c);
 void check_inject_loop(struct client *c);
 void check_inject_bwrap(struct client *c);
+void check_inject_plain(struct client *c);
 void check_inject_single(struct client *c);
 void check_inject_network(struct client *c);
 void check_inject_locks(struct client *c);

@@ -118,6 +118,7 @@ static const struct {
     {"bwrap-old", check_old_bwrap, true},
     {"bwrap-lies", check_rogue_bwrap, true},
 #ifdef ISLE_INJECT
+    {"inject-plain", check_inject_plain, true},
     {"inject", check_inject, true},
     {"inject-rung", check_inject_rung, true},
     {"inject-loop", check_inject_loop, true},
@@ -404,7 +405,9 @@ static int run_bad_seats(const char *libexec)
 {
     const struct seat_config good = {
         .magic = SEAT_MAGIC, .version = SEAT_VERSION, .uid_count = 65536};
-    struct seat_config bad[] = {good, good, good, good, good};
+    struct seat_config bad[] = {good, good, good, good, good, good, good};
+    bad[5].launcher = SEAT_N_LAUNCHERS;
+    bad[6].launcher = SEAT_NONE; // which nothing allows
     bad[4].uid_count = 0;
     bad[0].magic = 1;
     bad[1].version++;
@@ -536,21 +539,6 @@ static int run_bwrap(const char *libexec, const char *data)
     return bad;
 }
 
-// Jobs without sandboxes: all of them, or where the service asks for one.
-static int run_plain(const char *libexec, const char *data)
-{
-    char names[][10] = {"exits", "limits", "signals"}, plain[] = "plain", asked[] = "asked";
-    char *const args[] = {plain, names[0], names[1], names[2], NULL};
-    char *const asked_args[] = {asked, NULL};
-    unusual.plain = START_PLAIN_ALL;
-    int bad = run_instance(libexec, data, 0, args);
-    unusual.plain = START_PLAIN_ASKED;
-    bad |= run_instance(libexec, data, 0, asked_args);
-    bad |= with_bwrap(run_instance, libexec, data, asked_args);
-    unusual.plain = START_PLAIN_NEVER;
-    return bad;
-}
-
 static int run_kills(const char *libexec, const char *data, uint32_t refuse, char *const *argv)
 {
     const char *text = getenv("ISLE_TEST_KILLS");
@@ -618,6 +606,29 @@ static int run_single(const char *libexec, const char *data, bool bwrap, char *c
     return pid < 0 || waitpid(pid, &status, 0) != pid || status != 0;
 }
 
+// Jobs without sandboxes: all of them, or where the service asks for one.
+static int run_plain(const char *libexec, const char *data)
+{
+    char names[][10] = {"exits", "limits", "signals"}, plain[] = "plain", asked[] = "asked";
+    char *const args[] = {plain, names[0], names[1], names[2], NULL};
+    char *const asked_args[] = {asked, NULL};
+    char kills[] = "soak";
+    char *const kill_args[] = {kills, NULL};
+    unusual.plain = START_PLAIN_ALL;
+    int bad = run_instance(libexec, data, 0, args);
+    bad |= run_kills(libexec, data, 0, kill_args);
+    int lesser = run_lesser_host(libexec, data, false, false, true),
+        single = run_single(libexec, data, false, asked_args);
+    fprintf(stderr, "%s no groups, or one user id: no jobs without sandboxes\n",
+            lesser && single ? "ok  " : "FAIL");
+    bad |= !lesser || !single;
+    unusual.plain = START_PLAIN_ASKED;
+    bad |= run_instance(libexec, data, 0, asked_args);
+    bad |= with_bwrap(run_instance, libexec, data, asked_args);
+    unusual.plain = START_PLAIN_NEVER;
+    return bad;
+}
+
 #ifdef ISLE_INJECT
 // An instance with failures planned before its start (NULL: none). Their number, or -1.
 static int run_with_page(const char *libexec, const char *data, uint32_t refuse, char *const *argv,
@@ -672,6 +683,16 @@ static int run_injected_bwrap(const char *libexec, const char *data)
     return with_bwrap(run_with_empty_page, libexec, data, args);
 }
 
+static int run_injected_plain(const char *libexec, const char *data)
+{
+    char plain[] = "inject-plain";
+    char *const args[] = {plain, NULL};
+    unusual.plain = START_PLAIN_ALL;
+    int bad = run_with_page(libexec, data, 0, args, NULL) < 0;
+    unusual.plain = START_PLAIN_NEVER;
+    return bad;
+}
+
 static int run_injected_single(const char *libexec, const char *data)
 {
     char one[] = "inject-one", bwrap[] = "inject-one-bwrap";
@@ -698,6 +719,7 @@ static int run_injected(const char *libexec, const char *data)
     }
     char locks[] = "inject-locks", network[] = "inject-network";
     char *const locks_args[] = {locks, NULL}, *const network_args[] = {network, NULL};
+    bad |= run_injected_plain(libexec, data);
     bad |= run_with_page(libexec, data, 0, locks_args, NULL) < 0;
     unusual.host_network = true;
     bad |= run_with_page(libexec, data, LAUNCHER_REFUSE_SCOPES, network_args, NULL) < 0;
@@ -738,6 +760,9 @@ int main(int argc, char **argv)
 #ifdef ISLE_INJECT
     if (only_bwrap) {
         bad |= run_injected_bwrap(argv[1], data) != 0;
+    }
+    if (only_plain) {
+        bad |= run_injected_plain(argv[1], data);
     }
     if (injected) {
         bad |= argc > 3 ? run_with_page(argv[1], data, 0, argv + 3, NULL) < 0

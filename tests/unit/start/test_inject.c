@@ -98,7 +98,7 @@ struct sweep {
     const char *only;
     uint32_t number, refuse;
     unsigned least;
-    bool host_network, bwrap;
+    bool host_network, bwrap, plain;
 };
 
 // One start with the Nth call failing. False when there was no such call.
@@ -111,6 +111,7 @@ static bool one_start(const struct sweep *s, uint32_t call)
     config.test_refuse_rungs = s->refuse;
     config.allow_host_network = s->host_network;
     config.bwrap = s->bwrap ? &bwrap : NULL;
+    config.plain = s->plain ? START_PLAIN_ALL : START_PLAIN_NEVER;
     page->count = page->fired = 0;
     page->now =
         (struct inject_plan){.who = s->who, .target = call, .error = s->error, .number = s->number};
@@ -215,6 +216,37 @@ static const struct sweep sweeps[] = {
      .error = ENOMEM,
      .bwrap = true,
      .least = 60},
+    {.title = "launcher without sandboxes, folders",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "mkdir",
+     .plain = true,
+     .least = 15},
+    {.title = "launcher without sandboxes, covers",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "mount",
+     .plain = true,
+     .least = 20},
+    {.title = "launcher without sandboxes, without parts of /proc",
+     .who = INJECT_START,
+     .error = ENOENT,
+     .only = "mount",
+     .plain = true,
+     .least = 20},
+    {.title = "launcher without sandboxes, mounts",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "syscall",
+     .number = SYS_open_tree,
+     .plain = true,
+     .least = 8},
+    {.title = "launcher without sandboxes, files",
+     .who = INJECT_START,
+     .error = ENOMEM,
+     .only = "open",
+     .plain = true,
+     .least = 10},
     {.title = "launcher's first words", .who = INJECT_SERVICE, .error = ENOMEM, .least = 1},
 };
 
