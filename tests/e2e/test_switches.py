@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
+import signal
 import subprocess
 
+import harness
 import pytest
 import service
 import variants
@@ -193,6 +196,12 @@ def events_of(s: service.Service, name: str) -> list[dict]:
     return [row for row in s.log_rows() if row.get("event") == name]
 
 
+def figure(s: service.Service, name: str) -> int:
+    with s.client(unix=True) as c:
+        (value,) = re.findall(rf"^{name} (\d+)$", c.get("/metrics").body.decode(), re.MULTILINE)
+    return int(value)
+
+
 def refused_start(*options: str, **settings: str) -> str:
     with variants.folder("isle-serve-") as folder:
         folder.chmod(0o755)
@@ -221,6 +230,29 @@ def test_service_refuses_every_job():
         assert [row["why"] for row in events_of(s, "jobs are refused")] == ["SANDBOX_RUNTIME_ENABLED=false"]
 
 
+def test_service_refuses_what_waits_when_it_is_told_to():
+    """By SIGHUP: what runs goes on, what waits is refused, and it is as easily undone."""
+    with variants.folder("isle-conf-") as folder:
+        file = folder / "isle.conf"
+        folder.chmod(0o755)
+        file.write_text("SANDBOX_WORKER_CONCURRENCY=1\n")
+        with service.serving(None, "--config", str(file)) as s:
+            first = s.submit({"command": ["sleep", "2"]})
+            assert harness.until(lambda: s.job(first)["status"] == "running", 10)
+            second = s.submit({"command": ["true"]})
+            file.write_text("SANDBOX_WORKER_CONCURRENCY=1\nSANDBOX_RUNTIME_ENABLED=false\n")
+            s.process.send_signal(signal.SIGHUP)
+            assert harness.until(lambda: s.get("/readyz").status == 503, 10)
+            assert s.post(service.JOBS, {"command": ["true"]}).status == 503
+            assert s.wait(first)["reason"] == "ok"
+            r = s.wait(second)
+            assert r["reason"] == "policy" and "SANDBOX_RUNTIME_ENABLED is false" in r["error"], r
+            file.write_text("SANDBOX_WORKER_CONCURRENCY=1\n")
+            s.process.send_signal(signal.SIGHUP)
+            assert harness.until(lambda: s.get("/readyz").status == 200, 10)
+            assert s.python("return 1")["result"] == 1
+
+
 def test_service_without_isolation():
     with service.serving(OFF) as s:
         r = s.python("import os\nreturn os.readlink('/proc/self/ns/pid')")
@@ -229,6 +261,7 @@ def test_service_without_isolation():
         accepted = s.wait(s.submit({"command": ["true"]}))
         assert accepted["isolation"]["level"] == "none", accepted
         assert b"no_isolation" in s.get("/readyz").body
+        assert figure(s, "isle_unisolated_jobs_total") == 2 and figure(s, "isle_fallback_runs_total") == 0
         assert len(events_of(s, "jobs are not isolated")) == 1
         assert all("no_isolation" in row["downgrades"] for row in events_of(s, "job ended"))
 
@@ -259,6 +292,7 @@ def test_service_falls_back(no_bwrap):
         assert row["level"] == "warning" and "out of order" in row["fallback"], row
         assert len(events_of(s, "jobs whose sandbox fails run without one")) == 1
         assert b"no_isolation" in s.get("/readyz").body
+        assert figure(s, "isle_unisolated_jobs_total") == 1 and figure(s, "isle_fallback_runs_total") == 1
         r = s.python("raise ValueError")  # of a program that fails it says no more than that
         assert r["reason"] == "error", r
 
