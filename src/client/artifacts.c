@@ -52,29 +52,35 @@ static bool is_harmless(const char *name, char **ret)
     return job_path("artifact", name, strlen(name), ret, &why) == 0;
 }
 
+// By its path, whole or below /workspace, or by what it is called here.
+static bool is_named(const char *word, const char *path, const char *name)
+{
+    return (path && strcmp(path, word) == 0) || (name && strcmp(name, word) == 0) ||
+           (path && strncmp(path, "/workspace/", 11) == 0 && strcmp(path + 11, word) == 0);
+}
+
 // Which are to be written: the one that was named, or all. Malloc'ed; 0 or an exit status.
 static int choose(struct client *c, yyjson_val *data, struct job *wanted)
 {
     const char *only = c->command.n_operands > 1 ? c->command.operands[1] : NULL;
     yyjson_val *list = yyjson_obj_get(data, "artifacts"), *artifact;
     size_t i, n;
-    only += only && strncmp(only, "/workspace/", 11) == 0 ? 11 : 0;
     wanted->artifacts = calloc(yyjson_arr_size(list) + 1, sizeof *wanted->artifacts);
     if (!wanted->artifacts) {
         return verb_complain("artifacts", "not enough memory");
     }
     yyjson_arr_foreach(list, i, n, artifact)
     {
-        const char *name = fetch_name(artifact);
+        AUTO_FREE char *name = fetch_name(artifact);
+        const char *path = yyjson_get_str(yyjson_obj_get(artifact, "path"));
         struct job_artifact *to = &wanted->artifacts[wanted->n_artifacts];
-        if (only && (!name || strcmp(name, only) != 0)) {
+        if (only && !is_named(only, path, name)) {
             continue;
         }
         if (!name || !is_harmless(name, &to->path) || strcmp(to->path, name) != 0) {
             return verb_complain("artifacts",
-                                 "the service names a file that isle does not write: "
-                                 "%.200s",
-                                 name ? name : "none below /workspace");
+                                 "the service names a file that isle does not write: %.200s",
+                                 path ? path : "one without a path");
         }
         wanted->n_artifacts++;
     }

@@ -1,10 +1,12 @@
 #include "client/fetch.h"
 
+#include "base/fd.h"
 #include "client/progress.h"
 #include "codec/json.h"
 #include "codec/sha256.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 struct arrival {
@@ -15,11 +17,17 @@ struct arrival {
     char last; // kept back until all is known to be right: the last byte gives the file its name
 };
 
-const char *fetch_name(yyjson_val *artifact)
+char *fetch_name(yyjson_val *artifact)
 {
     static const char folder[] = "/workspace/";
     const char *path = yyjson_get_str(yyjson_obj_get(artifact, "path"));
-    return path && strncmp(path, folder, sizeof folder - 1) == 0 ? path + sizeof folder - 1 : NULL;
+    bool archive = yyjson_equals_str(yyjson_obj_get(artifact, "file_type"), "directory");
+    char *name = NULL;
+    if (!path || strncmp(path, folder, sizeof folder - 1) != 0 ||
+        asprintf(&name, "%s%s", path + sizeof folder - 1, archive ? ".zip" : "") < 0) {
+        return NULL;
+    }
+    return name;
 }
 
 static int on_data(void *ctx, const char *data, size_t len)
@@ -132,7 +140,7 @@ int fetch_artifacts(struct client *c, const char *job_id, yyjson_val *result, st
     yyjson_arr_foreach(yyjson_obj_get(result, "artifacts"), i, n, artifact)
     {
         AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-        const char *name = fetch_name(artifact);
+        AUTO_FREE char *name = fetch_name(artifact);
         if (to->dir < 0 || to->error[0] || !name || !is_asked_for(to->job, name)) {
             continue;
         }

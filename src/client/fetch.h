@@ -10,7 +10,8 @@
 // -EINTR.
 int fetch_artifacts(struct client *c, const char *job_id, yyjson_val *result, struct outdir *to);
 
-// The artifact's path below /workspace, or NULL.
-const char *fetch_name(yyjson_val *artifact);
+// What the artifact is called here: its path below /workspace, with ".zip" behind it if it is the
+// archive of a folder. Malloc'ed; NULL: it is no such path, or there is no memory.
+char *fetch_name(yyjson_val *artifact);
 
 #endif

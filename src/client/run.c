@@ -8,6 +8,7 @@
 #include "client/send.h"
 #include "codec/json.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { RESULT_AND_REST_BYTES = 12 << 20 };
@@ -18,6 +19,7 @@ struct remote_run {
     struct client *c;
     struct run_options options;
     struct run_job job;
+    struct job named; // what its artifacts may be called here
     struct outdir artifacts;
     struct follow follow;
 };
@@ -51,6 +53,24 @@ static int check_options(const struct run_options *o)
     return 0;
 }
 
+// Each of the job's as it is, and as the archive that a service makes of a folder. 0 or -ENOMEM.
+static int name_artifacts(const struct job *job, struct job *ret)
+{
+    ret->artifacts = calloc(2 * job->n_artifacts + 1, sizeof *ret->artifacts);
+    if (!ret->artifacts) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < 2 * job->n_artifacts; i++) {
+        char **to = &ret->artifacts[ret->n_artifacts++].path;
+        if (asprintf(to, "%s%s", job->artifacts[i / 2].path, i % 2 ? ".zip" : "") < 0) {
+            *to = NULL;
+            ret->n_artifacts--;
+            return -ENOMEM;
+        }
+    }
+    return 0;
+}
+
 static int prepare(struct remote_run *r, char **argv)
 {
     struct option_error option = {"not enough memory"};
@@ -65,7 +85,8 @@ static int prepare(struct remote_run *r, char **argv)
     if (status) {
         return status;
     }
-    int e = outdir_open(&r->artifacts, r->options.output_dir, &r->job.job);
+    int e = name_artifacts(&r->job.job, &r->named);
+    e = e ? e : outdir_open(&r->artifacts, r->options.output_dir, &r->named);
     return e ? complain("--output-dir: %.300s: %s", r->options.output_dir, strerrordesc_np(-e)) : 0;
 }
 
@@ -180,6 +201,7 @@ int client_run(struct client *c, char **argv)
     int status = run(&r, argv);
     outdir_done(&r.artifacts);
     run_job_done(&r.job);
+    job_done(&r.named);
     run_options_done(&r.options);
     return status;
 }

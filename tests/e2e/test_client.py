@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import time
+import zipfile
 
 import harness
 import pytest
@@ -305,6 +306,20 @@ def test_artifacts_of_a_job(service, tmp_path):
     assert set(tree(tmp_path / "one")) == {"d/a"}
     r = words(service, "artifacts", "get", "--output-dir", tmp_path / "one", ident, "nothing")
     assert r.returncode == 125 and b"no such artifact" in r.stderr
+
+
+def test_a_folder_comes_as_an_archive(service, tmp_path):
+    run = ("run", "--url", f"http://127.0.0.1:{service.port}", "--artifact", "d", "--output-dir", tmp_path / "run")
+    assert said(service, *run, "-l", "bash", "-c", "mkdir d; echo one > d/a") == ""
+    assert set(tree(tmp_path / "run")) == {"d.zip"}
+    with zipfile.ZipFile(tmp_path / "run/d.zip") as archive:
+        assert {n: archive.read(n) for n in archive.namelist() if n.endswith("a")} in (
+            {"a": b"one\n"},
+            {"d/a": b"one\n"},
+        )
+    ident = data(service, "jobs", "list", "--limit", "1")["items"][0]["job_id"]
+    said(service, "artifacts", "get", "--output-dir", tmp_path / "get", ident, "d")
+    assert tree(tmp_path / "get") == tree(tmp_path / "run")
 
 
 # ---- isle sessions, isle files
