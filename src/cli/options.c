@@ -177,7 +177,7 @@ static int refuse_unknown(const struct option *table, size_t n, const char *word
 int options_parse(const struct option *table, size_t n, char **argv, void *target,
                   struct option_rest *ret, struct option_error *ret_error)
 {
-    struct option_rest rest = {};
+    struct option_rest rest = {.takes_command = ret->takes_command};
     for (size_t at = 1; argv[at]; at++) {
         if (strcmp(argv[at], "--") == 0) {
             rest.command = argv + at + 1;
@@ -186,7 +186,8 @@ int options_parse(const struct option *table, size_t n, char **argv, void *targe
         if (argv[at][0] == '-' && argv[at][1]) {
             char *ignored;
             if (!find(table, n, argv[at], &ignored)) {
-                return refuse_unknown(table, n, argv[at], rest.n_operands > 0, ret_error);
+                return refuse_unknown(table, n, argv[at], rest.takes_command && rest.n_operands > 0,
+                                      ret_error);
             }
             int e = take(table, n, argv, &at, target, ret_error);
             if (e) {

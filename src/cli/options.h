@@ -35,6 +35,7 @@ struct option {
 #define VALUES_SETTING "<setting>" // a name of the table
 
 struct option_rest {
+    bool takes_command; // in: words behind "--" are a command's, and a hint may say so
     const char *operands[OPERANDS_MAX]; // the first ones; one less is the most anybody takes
     size_t n_operands;
     char **command; // what followed "--" (argv's tail, NULL-terminated), or NULL without "--"

@@ -100,7 +100,7 @@ static int choose(struct run_options *o, const struct option_rest *rest, struct 
 int run_options_parse(char **argv, struct run_options *ret, struct option_error *ret_error)
 {
     struct option table[N_OPTIONS];
-    struct option_rest rest;
+    struct option_rest rest = {.takes_command = true};
     *ret = (struct run_options){};
     fill_table(table);
     int e = options_parse(table, N_OPTIONS, argv, ret, &rest, ret_error);

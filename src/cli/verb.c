@@ -86,6 +86,7 @@ bool verb_begin(const struct verb *v, char **argv, void *target, struct option_r
                 int *ret_status)
 {
     struct option_error why = {"not enough memory"};
+    *ret_rest = (struct option_rest){};
     if (options_parse(v->options, v->n_options, argv, target, ret_rest, &why)) {
         *ret_status = verb_complain_option(v, &why);
         return false;
