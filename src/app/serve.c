@@ -404,7 +404,7 @@ static int check_listeners(struct serve *s)
     }
     complain(
         "an address that is not loopback needs a key, and there is none yet: run isle serve on "
-        "127.0.0.1, make one (isle key create --team NAME), then listen here");
+        "127.0.0.1, make one (isle key create --team TEAM --name NAME), then listen here");
     return -EACCES;
 }
 

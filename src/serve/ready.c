@@ -135,6 +135,7 @@ static void test_done(void *ctx)
     const bool through = escaped != NULL, failed = bad != NULL;
     drop_trial(r);
     if (through) { // nothing that a later try could take back
+        log_say(r->log, LOG_ERROR, "not isolated", LOG_T("why", why));
         ready_never(r, why);
     } else if (failed) {
         fail(r, why);
@@ -270,8 +271,16 @@ void ready_doubt(struct ready *r, const char *why)
 
 void ready_never(struct ready *r, const char *why)
 {
-    set_state(r, NEVER, why);
+    const bool was = r->state == READY;
+    if (r->state == NEVER) {
+        return;
+    }
+    r->state = NEVER;
+    set_why(r, why);
     loop_timer_clear(r->loop, &r->next);
+    if (was && r->changed) {
+        r->changed(r->ctx, false);
+    }
 }
 
 int ready_write(const struct ready *r, struct buf *out)

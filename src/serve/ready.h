@@ -30,7 +30,7 @@ uint32_t ready_downgrades(const struct ready *r); // enum plan_downgrade bits
 void ready_doubt(struct ready *r, const char *why);
 // Jobs are refused for another reason than the sandbox's, until NULL is given (SIGHUP).
 void ready_disable(struct ready *r, const char *why);
-// The launcher is gone, or the service ends: not ready for good.
+// The launcher is gone, or the service ends: not ready for good. Whoever calls it has logged why.
 void ready_never(struct ready *r, const char *why);
 // {"ready":..., "why":..., "downgrades":[...], "trial":{"at":..., "took_ms":..., "runs":...}} for
 // /readyz.
