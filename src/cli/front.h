@@ -39,12 +39,13 @@ struct front_given {
     {.name = "--config",                                                                           \
      .argument = "FILE",                                                                           \
      .kind = OPTION_TEXT,                                                                          \
-     .offset = offsetof(TYPE, FIELD.config),                                                       \
+     .offset = offsetof(TYPE, FIELD) + offsetof(struct front_given, config),                       \
      .help = "settings, instead of /etc/isle/isle.conf; an account's: ~/.config/isle/isle.conf",   \
      .values = VALUES_FILE},                                                                       \
     {                                                                                              \
         .name = "--set", .argument = "NAME=VALUE", .kind = OPTION_LIST,                            \
-        .offset = offsetof(TYPE, FIELD.set), .help = "a setting; outweighs environment and file"   \
+        .offset = offsetof(TYPE, FIELD) + offsetof(struct front_given, set),                       \
+        .help = "a setting; outweighs environment and file"                                        \
     }
 
 // Settings and places, in this order of weight: options, `environ`, the file, the preset. 0, or a

@@ -11,6 +11,7 @@
 #include "runtime/runtime.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -90,10 +91,7 @@ static int begin_runtime(void)
     struct job_error e;
     struct runtime_start start;
     int rc = job_parse(json, sizeof json - 1, 0, &j, &e);
-    if (rc) {
-        return rc;
-    }
-    rc = runtime_begin(&start, &j, "UTC");
+    rc = rc ? rc : runtime_begin(&start, &j, "UTC");
     if (!rc) {
         runtime_done(&start);
     }
@@ -101,19 +99,38 @@ static int begin_runtime(void)
     return rc;
 }
 
+static char conf_path[64]; // a settings file, made by main()
+
+static int read_again(struct conf *c)
+{
+    struct conf_error e;
+    struct conf_changes changes;
+    AUTO_CLOSE int fd = open(conf_path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? -errno : conf_reload(c, fd, &changes, &e);
+}
+
 static int pass_settings_on(void)
 {
     char *environment[] = {(char *)(uintptr_t) "SANDBOX_HOSTNAME=a",
                            (char *)(uintptr_t) "SANDBOX_MAX_DISK_MB=5", NULL};
-    struct conf c;
-    struct conf_error e;
-    int rc = conf_load(&(struct conf_sources){.environment = environment}, &c, &e);
+    struct conf c, passed;
+    struct conf_error e = {""};
+    int rc = conf_load(&(struct conf_sources){.environment = environment,
+                                              .file = conf_path,
+                                              .file_must_exist = true},
+                       &c, &e);
     if (rc) {
+        assert_true(e.text[0]);
         return rc;
     }
-    char **passed = conf_environment(&c);
-    rc = passed ? conf_load_passed(passed, &c, &e) : -ENOMEM;
-    conf_environment_free(passed);
+    char **variables = conf_environment(&c);
+    rc = variables ? conf_load_passed(variables, &passed, &e) : -ENOMEM;
+    if (!rc) {
+        rc = read_again(&passed);
+        conf_done(&passed);
+    }
+    conf_environment_free(variables);
+    conf_done(&c);
     return rc;
 }
 
@@ -166,7 +183,7 @@ static void everything_fails_once(void **state)
         unsigned least; // fallible calls
     } cases[] = {
         {parse_job, 0, 15},     {parse_command, -EINVAL, 4}, {write_result, 0, 2},
-        {talk_in_frames, 0, 2}, {pass_settings_on, 0, 3},    {build_job, 0, 15},
+        {talk_in_frames, 0, 2}, {pass_settings_on, 0, 20},   {build_job, 0, 15},
         {write_artifact, 0, 6}, {pack_arguments, 0, 3},      {begin_runtime, 0, 10},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -181,8 +198,15 @@ int main(void)
     if (!mkdtemp(folder)) {
         return 1;
     }
+    static const char settings[] = "SANDBOX_QUEUE_LIMIT=5\nISLE_LOG_LEVEL=debug\n";
+    snprintf(conf_path, sizeof conf_path, "%s/isle.conf", folder);
+    AUTO_CLOSE int file = open(conf_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0 || fd_write_all(file, settings, sizeof settings - 1)) {
+        return 1;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(everything_fails_once)};
     int failed = cmocka_run_group_tests_name("inject", tests, NULL, NULL);
+    unlink(conf_path);
     rmdir(folder);
     return failed;
 }
