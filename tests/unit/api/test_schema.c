@@ -136,7 +136,9 @@ static void reads_queries(void **state)
         {"status", "running", ""},
         {"recursive", "true", ""},
         {"recursive", "1", "recursive: must be true or false, not \"1\""},
-        {"cursor", "../x", "cursor: \"../x\" is not an id: a UUID in lower case"},
+        {"team", "a\n",
+         "team: \"a\\n\" is not a team's name: up to 128 of A-Z a-z 0-9 . _ : @ -, the first a "
+         "letter or a digit"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         buf_free(&faults);
