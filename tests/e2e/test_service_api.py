@@ -312,6 +312,7 @@ def test_API_09_body_too_large(service: Service, a: Client, keyed):
     assert service.figures().pss_kb < before + (40 << 10), "a body that was refused is not kept"
 
 
+@pytest.mark.long
 def test_API_09_slow_body(service: Service, keyed):
     """Less than 4 KiB in a window of 20 s: 408."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=40) as s:
