@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import gzip
-import http.client
 import itertools
 import resource
 import socket
 import time
+import urllib.parse
 
 import harness
 import pytest
@@ -271,8 +271,8 @@ def test_H10_markup(service: Service, a: Client):
     for answer in (
         a.post(EXECUTE, {"language": markup, "code": "1"}),
         a.post(EXECUTE, {"language": "python", "code": "1", markup: 1}),
-        a.get(f"/{markup.replace(' ', '%20')}"),
-        a.get(f"{JOBS}?status={markup}"),
+        a.get(f"/{urllib.parse.quote(markup)}"),
+        a.get(f"{JOBS}?status={urllib.parse.quote(markup)}"),
     ):
         assert answer.status >= 400 and answer.headers.get_content_type() == "application/json"
         assert answer.headers["X-Content-Type-Options"] == "nosniff"
