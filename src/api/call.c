@@ -305,8 +305,11 @@ static void authorised(struct api_call *c)
         return;
     }
     size_t max = c->route->max_bytes ? c->route->max_bytes : BODY_BYTES;
-    if (c->route->body == API_STREAM ||
-        (c->route->body == API_NO_BODY && http_body_length(c->r) == 0)) {
+    int64_t length = http_body_length(c->r);
+    if (c->route->body == API_JSON && length > (int64_t)max) {
+        api_fail(c, API_TOO_LARGE, "body: %lld bytes are above the maximum of %zu",
+                 (long long)length, max);
+    } else if (c->route->body == API_STREAM || (c->route->body == API_NO_BODY && length == 0)) {
         c->route->handle(c);
     } else {
         http_body_collect(c->r, c->route->body == API_NO_BODY ? NO_BODY_BYTES : max, body_ready);
