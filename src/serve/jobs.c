@@ -88,7 +88,7 @@ static void drain_is_over(struct loop_timer *timer)
 {
     struct jobs *j = timer->ctx;
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
-        if (t->at == TASK_RUNNING) {
+        if (t->at == TASK_RUNNING || t->at == TASK_CLAIMED) {
             task_stop(t, REASON_CANCELLED, stopping);
         }
     }

@@ -2,6 +2,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
+#include "codec/utf8.h"
 #include "log/log.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 
 enum {
     RESULT_MAX_BYTES = 256 << 20,
+    CUT_BYTES = 1 << 20,    // of each text, where a result is more than the store takes
     RECORD_AGAIN_MS = 1000, // a store that did not take a result is asked again, each time later
     RECORD_AGAIN_MOST = 64,
 };
@@ -174,15 +176,39 @@ void task_forget_if_done(struct task *t)
     }
 }
 
-void task_ended(struct task *t, const struct result *r)
+static void cut(struct buf *text, bool *truncated)
 {
-    struct jobs *j = t->jobs;
+    if (text->len > CUT_BYTES) {
+        text->len = utf8_cut(text->data, CUT_BYTES);
+        *truncated = true;
+    }
+}
+
+// As JSON, at most what the store takes: control characters take six bytes each, and a command's
+// result is its output once more. A caller that waits has all of it.
+static void write_json(struct task *t, const struct result *r)
+{
     AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
-    loop_timer_clear(j->config.loop, &t->caller);
-    if (result_write(&json, r) == 0) {
+    if (result_write(&json, r) || json.len > STORE_BODY_MAX) {
+        struct result less = *r;
+        less.value = NULL;
+        cut(&less.out, &less.truncated_stdout);
+        cut(&less.err, &less.truncated_stderr);
+        buf_free(&json);
+        json = BUF_INIT(RESULT_MAX_BYTES);
+        result_write(&json, &less);
+    }
+    if (!json.error) {
         t->json_len = json.len;
         t->json = buf_take(&json);
     }
+}
+
+void task_ended(struct task *t, const struct result *r)
+{
+    struct jobs *j = t->jobs;
+    loop_timer_clear(j->config.loop, &t->caller);
+    write_json(t, r);
     t->status = result_status(r);
     t->verdict = r->reason;
     jobs_count_ended(j, t, r);

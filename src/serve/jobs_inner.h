@@ -93,7 +93,7 @@ struct jobs {
     bool lacking[QUEUE_RESOURCES]; // until something ends, or `retry`
     uint64_t memory_bytes;
     int64_t epoch;
-    bool closed;
+    bool closed; // nothing new is taken in, or begins
     struct loop_timer drain;
     void (*drained)(void *ctx);
     void *drained_ctx;

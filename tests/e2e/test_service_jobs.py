@@ -6,6 +6,9 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import json
+import os
+import signal
+import subprocess
 import threading
 import time
 import uuid
@@ -35,6 +38,13 @@ def narrow():
     }
     with service.serving(settings) as s:
         yield s
+
+
+@pytest.fixture(scope="module")
+def teams():
+    """Two of them, and one slot."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        yield tuple(s.client(s.new_key(team)) for team in ("one", "two"))
 
 
 def until_status(c: service.Client, ident: str, *statuses: str, seconds: float = 10) -> dict:
@@ -279,19 +289,34 @@ def test_no_job_of_that_id(api):
         assert a.status == 404 and a.code == 4000, a.body
 
 
-def test_another_teams_job_is_not_there(api):
-    ident = api.submit(SLEEP)
-    with service.serving() as other:  # keys end what goes without one, so not in the shared service
-        one, two = (other.client(other.new_key(team)) for team in ("one", "two"))
-        mine = one.submit(SLEEP)
-        for a in (two.get(f"{service.JOBS}/{mine}"), two.cancel(mine), two.get(f"{service.JOBS}/{mine}/events")):
-            assert a.status == 404, a.body
-        assert two.get(service.JOBS).data["items"] == []
-        assert [j["job_id"] for j in one.get(service.JOBS).data["items"]] == [mine]
-        assert one.job(mine)["status"] in ("queued", "preparing", "running")
-        one.cancel(mine)
-        until_status(one, mine, "cancelled")
-    api.cancel(ident)
+def test_another_teams_job_is_not_there(teams):
+    one, two = teams
+    mine = one.submit(SLEEP)
+    for a in (two.get(f"{service.JOBS}/{mine}"), two.cancel(mine), two.get(f"{service.JOBS}/{mine}/events")):
+        assert a.status == 404, a.body
+    assert two.get(service.JOBS).data["items"] == []
+    assert [j["job_id"] for j in one.get(service.JOBS).data["items"]] == [mine]
+    assert one.job(mine)["status"] in ("queued", "preparing", "running")
+    one.cancel(mine)
+    until_status(one, mine, "cancelled")
+
+
+def test_teams_take_turns(teams):
+    """A team that has handed in ten jobs does not keep another one's single job waiting behind them."""
+    one, two = teams
+    first = one.submit({"command": ["sleep", "0.5"]})
+    many = [one.submit({"command": ["sleep", "0.1"]}) for _ in range(10)]
+    single = two.submit(TRUE)
+    started = two.wait(single)["metadata"]["started_at"]
+    order = sorted(one.wait(i)["metadata"]["started_at"] for i in [first, *many])
+    assert order[0] < started < order[2], (started, order)
+
+
+def test_a_key_of_one_team_says_nothing_of_anothers(teams):
+    one, two = teams
+    key = {"Idempotency-Key": "the-same"}
+    a, b = one.submit(TRUE, key), two.submit({"command": ["false"]}, key)
+    assert a != b and one.wait(a)["success"] and not two.wait(b)["success"]
 
 
 def test_the_same_key_and_body_are_the_same_job(api):
@@ -528,6 +553,80 @@ def test_a_large_result_in_events_and_a_slow_reader(api):
     r = api.job(ident)
     assert len(r["stdout"]) == 4 << 20
     assert texts(seen, "stdout") == r["stdout"] and seen[-1].json() == r
+
+
+# ---- What is short ---------------------------------------------------------------------------------------------------
+
+
+def together(s: service.Service, n: int, **fields) -> list[dict]:
+    def one(_i: int) -> dict:
+        with s.client() as c:
+            return c.python("import time; time.sleep(0.3)", **fields)
+
+    with concurrent.futures.ThreadPoolExecutor(n) as pool:
+        return list(pool.map(one, range(n)))
+
+
+def test_memory_is_waited_for():
+    """Two jobs of 400 MB have no room together in 600 MB; one that asks for more than there is runs alone."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "4", "SANDBOX_INSTANCE_MEMORY_MB": "600"}) as s:
+        began = time.monotonic()
+        assert all(r["success"] for r in together(s, 4, limits={"memory_mb": 400}))
+        assert time.monotonic() - began > 4 * 0.3
+        began = time.monotonic()
+        assert all(r["success"] for r in together(s, 4, limits={"memory_mb": 64}))
+        assert s.python("return 1", limits={"memory_mb": 2000})["result"] == 1
+
+
+def test_a_full_disk_is_waited_for():
+    """Jobs wait while the data folder's disk is at its floor, and run when it is not; what cannot be stored is said."""
+    with service.variants.folder("isle-disk-") as folder:
+        folder.chmod(0o755)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "isle-test", folder], check=True)
+        try:
+            s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0"})
+            try:
+                s.start()
+                assert s.python("return 1")["result"] == 1
+                fill = folder / "fill"
+                with fill.open("wb") as f, contextlib.suppress(OSError):
+                    while True:
+                        f.write(bytes(1 << 20))
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    waiting = pool.submit(lambda: s.client().python("return 2"))
+                    a = s.post(service.JOBS, TRUE)
+                    assert a.status in (202, 503), a.body  # 503: nor is there room for its row
+                    time.sleep(1)
+                    assert not waiting.done()
+                    fill.unlink()
+                    assert waiting.result()["result"] == 2
+                if a.status == 202:
+                    assert s.wait(a.data["job_id"])["success"]
+                assert s.submit(TRUE)
+                s.stop()
+            finally:
+                s.abandon()
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_caller_has_its_answer_when_the_job_cannot_end(narrow):
+    """A launcher that does nothing any more: five seconds after the job's own limit its caller is told."""
+    launcher = narrow.launcher_pid
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        began = time.monotonic()
+        answer = pool.submit(lambda: narrow.client().python("import time; time.sleep(60)", timeout=1))
+        assert harness.until(lambda: narrow.one_shot() != [], 5)
+        time.sleep(0.3)
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            r = answer.result(20)
+        finally:
+            os.kill(launcher, signal.SIGCONT)
+        assert 5.5 < time.monotonic() - began < 8 * SLOW
+    # the job's own limit came first, and is what is told
+    assert r["reason"] == "timeout", r
+    assert narrow.python("return 1")["result"] == 1
 
 
 # ---- What outlives the service ------------------------------------------------------------------------------------
