@@ -324,3 +324,23 @@ def test_folder_that_is_not_isles() -> None:
         (s.data / "serve/instance").write_text("something else")
         assert "instance" in refused("--listen", "127.0.0.1:0", data=s.data)
         assert (s.data / "serve/instance").read_text() == "something else"
+
+
+def test_bootstrap_run_ends_with_a_service() -> None:
+    """examples/serve, which it calls: starts a service, asks it, says how to stop it; called again, it replaces it."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "examples/serve"
+    with variants.folder("isle-example-") as folder:
+        folder.chmod(0o755)
+        (folder / "run").mkdir(mode=0o700)
+        env = {"ISLE_DATA": str(folder), "ISLE_LISTEN": "127.0.0.1:0", "ISLE_SOCKET": str(folder / "run/isle.sock")}
+        env |= {"ISLE": str(harness.ISLE), "PATH": os.environ["PATH"], "NO_COLOR": "1"}
+        pids = []
+        for _ in range(2):
+            p = subprocess.run([script, folder / "service"], env=env, capture_output=True, timeout=120, text=True)
+            assert p.returncode == 0, p.stderr
+            assert '"result":42' in p.stdout and p.stdout.lstrip().startswith("$ curl http://127.0.0.1:")
+            pids.append(int((folder / "service/pid").read_text()))
+            assert f"stop it by: kill {pids[-1]}\n" in p.stderr
+        assert not pathlib.Path(f"/proc/{pids[0]}").exists() and pids[0] != pids[1]
+        os.kill(pids[1], signal.SIGTERM)
+        assert harness.until(lambda: not pathlib.Path(f"/proc/{pids[1]}").exists(), 15)
