@@ -45,7 +45,9 @@ void pipeline_tell(struct pipeline *p, enum job_status status)
 
 void pipeline_give_up(struct pipeline *p, enum reason reason, const char *what, int error)
 {
-    result_fail(&p->result, reason, STAGE_PREPARATION, "%s: %s", what, strerror(-error));
+    const bool lost = error == -EPIPE;
+    result_fail(&p->result, lost ? REASON_WORKER_LOST : reason, STAGE_PREPARATION, "%s: %s", what,
+                lost ? "the launcher is gone" : strerror(-error));
     finish(p);
 }
 

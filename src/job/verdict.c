@@ -70,9 +70,14 @@ void verdict_launch(struct result *r, const struct job *j, const struct plan_rec
                     strerror(end->error));
         return;
     }
-    if (plan_step_kind(end->step) == PLAN_KIND_AFTER || end->error == EPIPE) {
+    if (end->error == EPIPE) {
+        result_fail(r, REASON_WORKER_LOST, STAGE_EXECUTION,
+                    "the sandbox was lost: its launcher is gone");
+        return;
+    }
+    if (plan_step_kind(end->step) == PLAN_KIND_AFTER) {
         result_fail(r, REASON_INTERNAL, STAGE_EXECUTION, "the sandbox was lost: %s",
-                    end->error == EPIPE ? "its launcher is gone" : strerror(end->error));
+                    strerror(end->error));
         return;
     }
     enum reason reason = REASON_ISOLATION_UNAVAILABLE;

@@ -100,7 +100,9 @@ const struct reason_spec reason_specs[REASON_COUNT] = {
     [REASON_QUEUE_TIMEOUT] = {SANDBOX, NULL},
     [REASON_CALLER_TIMEOUT] = {SANDBOX, NULL},
     [REASON_ISOLATION_UNAVAILABLE] = {SANDBOX, "this host cannot isolate it: nothing ran"},
-    [REASON_WORKER_LOST] = {SANDBOX, NULL},
+    [REASON_WORKER_LOST] = {SANDBOX,
+                            "what held the sandbox was killed: how far the program came is "
+                            "not known"},
     [REASON_INTERNAL] = {SANDBOX, "the sandbox failed, not the program"},
 };
 

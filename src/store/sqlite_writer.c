@@ -13,6 +13,8 @@ enum {
     GROUP_BYTES = 32 << 20, // of their texts: bounds the log
     LAZY_MAX = 256,         // lazy writes that wait no longer for company
 };
+// While the place fails, between two looks at it.
+#define RETRY_NS (2 * NS_PER_S)
 
 // --- one write
 
@@ -146,14 +148,39 @@ static void list_add(struct sqlite_list *l, struct sqlite_write *op)
     l->last = op;
 }
 
+static struct timespec in_ns(uint64_t ns)
+{
+    uint64_t due_ns = clock_now_ns() + ns;
+    return (struct timespec){(time_t)(due_ns / NS_PER_S), (long)(due_ns % NS_PER_S)};
+}
+
+// Whether a row can be written; it is none afterwards. (An unchanged value would not be written.)
+static int try_place(struct sqlite_writer *w)
+{
+    int err = exec(w, "BEGIN IMMEDIATE; INSERT INTO requests VALUES (-1, zeroblob(4096));"
+                      "DELETE FROM requests WHERE seq = -1; COMMIT");
+    if (err != 0 && !sqlite3_get_autocommit(w->db)) {
+        exec(w, "ROLLBACK");
+    }
+    return err;
+}
+
 // With the lock: waits for something to write that is worth a transaction. False: the end.
 static bool wait_for_work(struct sqlite_writer *w)
 {
     while (!w->todo.first && !w->stop) {
-        pthread_cond_wait(&w->wake, &w->lock);
+        struct timespec due = in_ns(RETRY_NS);
+        if (w->error == 0) {
+            pthread_cond_wait(&w->wake, &w->lock);
+        } else if (pthread_cond_timedwait(&w->wake, &w->lock, &due) == ETIMEDOUT) {
+            // who is told that nothing can be written does not write: nobody else would find out
+            pthread_mutex_unlock(&w->lock);
+            int err = try_place(w);
+            pthread_mutex_lock(&w->lock);
+            w->error = err;
+        }
     }
-    uint64_t due_ns = clock_now_ns() + w->lazy_ms * NS_PER_MS;
-    struct timespec due = {(time_t)(due_ns / NS_PER_S), (long)(due_ns % NS_PER_S)};
+    struct timespec due = in_ns(w->lazy_ms * NS_PER_MS);
     while (!w->stop && w->todo_lazy == w->todo_count && w->todo_count < LAZY_MAX) {
         if (pthread_cond_timedwait(&w->wake, &w->lock, &due) == ETIMEDOUT) {
             break;

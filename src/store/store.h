@@ -154,7 +154,8 @@ struct store_reader {
 };
 
 struct store_stats {
-    int error;        // of the last commit, 0: it went well. Not 0: the service is not ready
+    int error;        // of the last commit, 0: it went well. Not 0: the service is not ready. The
+                      // store finds out by itself, within seconds, that writing works again
     uint64_t commits; // since the start
     uint64_t writes;  // that they held
     size_t waiting;   // writes that are not answered yet

@@ -269,7 +269,7 @@ static void the_launchers_death_is_internal_and_keeps_the_output(void **state)
     assert_int_equal(write(fds[PLAN_FD_STDOUT], "partial", 7), 7);
     fake_die(&b.fake);
     step_until_done(&b);
-    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    assert_int_equal(b.seen.reason, REASON_WORKER_LOST);
     assert_string_equal(b.error, "the sandbox was lost: its launcher is gone");
     assert_string_equal(buf_text(&b.live), "partial");
     assert_int_equal(b.fake.lost, 1);
@@ -522,7 +522,7 @@ static void the_launchers_death_while_it_waits_for_one(void **state)
     }
     fake_die(&b.fake);
     step_until_done(&b);
-    assert_int_equal(b.seen.reason, REASON_INTERNAL);
+    assert_int_equal(b.seen.reason, REASON_WORKER_LOST);
     end(&b);
 }
 

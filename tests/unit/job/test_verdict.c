@@ -322,7 +322,7 @@ static const struct row rows[] = {
      GUEST_SILENT,
      NULL,
      0,
-     REASON_INTERNAL,
+     REASON_WORKER_LOST,
      "the sandbox was lost: its launcher is gone",
      -1,
      0,

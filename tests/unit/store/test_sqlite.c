@@ -255,6 +255,38 @@ static int check_sent(struct harness *h, const struct sent *sent, int n, size_t 
     return there;
 }
 
+static void a_disk_that_is_full_no_more_is_noticed(void **state)
+{
+    (void)state;
+    enum { BYTES = 2000000, TRIES = 200 };
+    struct harness h;
+    struct sent one[1];
+    struct store_stats st;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0) {
+        print_message("no mount namespace of its own: not shown here\n");
+        skip();
+    }
+    harness_start(&h, open_sqlite);
+    store_close(h.store);
+    assert_int_equal(mount("small", h.place, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m,mode=0700"),
+                     0);
+    assert_int_equal(open_sqlite(h.loop, h.place, h.now_ms, &h.store), 0);
+    send_many(&h, one, 1, "a", BYTES);
+    store_stats(h.store, &st);
+    assert_int_equal(st.error, -ENOSPC);
+    assert_int_equal(mount("small", h.place, "tmpfs", MS_REMOUNT | MS_NOSUID | MS_NODEV, "size=9m"),
+                     0);
+    for (int i = 0; st.error != 0 && i < TRIES; i++) { // and nobody writes
+        usleep(50 * 1000);
+        store_stats(h.store, &st);
+    }
+    assert_int_equal(st.error, 0);
+    store_close(h.store);
+    h.store = NULL;
+    assert_int_equal(umount2(h.place, MNT_DETACH), 0);
+    harness_end(&h);
+}
+
 static void a_full_disk_loses_nothing(void **state)
 {
     (void)state;
@@ -354,6 +386,7 @@ int main(void)
         cmocka_unit_test(reads_use_an_index),
         cmocka_unit_test(a_failing_disk_is_told_and_nothing_is_half_written),
         cmocka_unit_test(a_full_disk_loses_nothing),
+        cmocka_unit_test(a_disk_that_is_full_no_more_is_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
