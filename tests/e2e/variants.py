@@ -73,10 +73,11 @@ C17 -    C18 -    C19 -
 D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU
 E06 LU   E07 LU   E15 LU
 F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU groups     F09 LU groups
-F10 LU groups     F11 LU groups     F14 LU groups
-H24 -    H25 -
+F10 LU groups     F11 LU groups     F14 LU groups   F12 -
+H24 -    H25 -   H16 -   H26 L
 API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -
 ART-03 LU  ART-05 LU  ART-09 -
+CON-02 -   CON-06 L   CON-09 -   CON-11 L
 ENV-02 LU  ENV-03 L   ENV-04 L
 FS-08 LU   FS-16 -    FS-18 -    FS-19 L
 KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
@@ -84,7 +85,7 @@ LIM-01 -   LIM-04 LU groups   LIM-05 -   LIM-06 LU groups   LIM-07 -   LIM-08 LU
 LIM-11 LU  LIM-12 LU   LIM-13 LU   LIM-14 LU   LIM-16 LU   LIM-17 -   LIM-18 LU groups
 NET-02 -   NET-03 -   NET-05 LU
 NOD-01 -   NOD-03 -   NOD-04 -   NOD-06 -   NOD-07 -   NOD-09 -
-OUT-03 -   OUT-05 -   OUT-06 -   OUT-07 L   OUT-08 L   OUT-09 -   OUT-11 -   OUT-12 -   OUT-15 -
+OUT-03 -   OUT-05 -   OUT-06 -   OUT-07 L   OUT-08 L   OUT-09 -   OUT-11 -   OUT-12 -   OUT-15 -   OUT-13 -
 PKG-19 L
 PLT-01 -   PLT-02 L   PLT-04 -
 PY-01 -    PY-02 -    PY-03 -    PY-04 -    PY-06 -    PY-07 -    PY-08 -    PY-09 -    PY-10 -
@@ -94,7 +95,7 @@ SAF-02 L   SAF-03 L
 SEC-02 LU  SEC-03 -   SEC-04 L   SEC-05 LU
 SES-08 L   SES-09 L
 SIG-02 LU  SIG-03 L   SIG-04 L   SIG-05 LU
-TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU
+TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU   TMO-17 -
 """
 
 # Single tests that run only once although their id runs again, with the reason.

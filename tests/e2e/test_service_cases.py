@@ -1,0 +1,210 @@
+"""Behaviour cases that are about the service as a whole: it starts, it is hit, it goes on for long."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import statistics
+import time
+import urllib.parse
+
+import harness
+import host
+import pytest
+from service import JOBS, Service, serving
+from service_faults import run_until_failed, without_namespaces
+
+SLOW = harness.SLOW
+SLEEP = {"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}
+
+
+# ---- CON: workers
+
+
+def test_CON_02_after_a_hard_time_limit(isle):
+    """One slot, and a job that ignores every signal it can and sits in a child of another session."""
+    stubborn = (
+        "import os, signal, time\n"
+        "for n in range(1, 65):\n"
+        "    try: signal.signal(n, signal.SIG_IGN)\n"
+        "    except (OSError, ValueError): pass\n"
+        "if os.fork() == 0: os.setsid()\n"
+        "while True: time.sleep(1)\n"
+    )
+    with serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        late = s.python(stubborn, timeout=1)
+        assert (late["success"], late["reason"]) == (False, "timeout"), late
+        begin = time.monotonic()
+        assert s.python("print(1)")["stdout"] == "1\n"
+        assert time.monotonic() - begin < 3 * SLOW
+
+
+def test_CON_06_first_requests(isle):
+    """As soon as something listens, ten at once: each is answered rightly, or told to come again."""
+    for _ in range(2):
+        with serving(ready=False) as s:
+            s.wait_listening()
+            first = s.get("/readyz")
+
+            def ask(n: int, s: Service = s) -> list[int]:
+                statuses = []
+                with s.client() as c:
+                    while not statuses or (statuses[-1] == 503 and len(statuses) < 500):
+                        a = c.post("/api/v1/tools/execute-code", {"language": "python", "code": f"print({n})"})
+                        statuses.append(a.status)
+                        if a.status == 503:
+                            assert a.headers["Retry-After"], a.headers
+                            time.sleep(0.02)
+                    assert a.data["stdout"] == f"{n}\n", a
+                return statuses
+
+            with concurrent.futures.ThreadPoolExecutor(10) as pool:
+                seen = list(pool.map(ask, range(10)))
+            assert all(set(statuses[:-1]) <= {503} for statuses in seen), seen
+            if first.status == 503:
+                assert first.json()["data"] is None or not first.json()["data"]["ready"], first
+            assert harness.until(s.ready, 10), "jobs run, and yet it is not ready"
+
+
+def test_CON_09_all_of_many_under_load(service):
+    """500 runs, 16 clients, half Python, half JavaScript: what fails once in a thousand launches shows here."""
+
+    def work(share: range) -> list[dict]:
+        wrong = []
+        with service.client() as c:
+            for n in share:
+                a = c.python(f"print({n})") if n % 2 else c.js(f"console.log({n})")
+                if not a["success"] or a["stdout"] != f"{n}\n":
+                    wrong.append(a)
+        return wrong
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        wrong = [a for part in pool.map(work, [range(i, 500, 16) for i in range(16)]) for a in part]
+    assert wrong == []
+
+
+# ---- CON-11
+
+
+def test_CON_11_not_ready_while_nothing_works(isle):
+    with serving() as s:
+        assert s.python("print(1)")["success"]
+        with without_namespaces(s, "mnt"):
+            failed = run_until_failed(s)
+            if failed:
+                assert failed["reason"] in ("isolation_unavailable", "internal") and failed["error"], failed
+                assert failed["stdout"] == "" and failed["isolation"]["level"] == "none", failed
+            assert harness.until(lambda: not s.ready(), 5), "ready, and yet nothing works"
+            said = s.get("/readyz")
+            assert said.status == 503 and said.body, said
+            assert s.get("/healthz").status == 200
+        assert harness.until(s.ready, 30), "works again, and yet it is not ready"
+        assert s.python("return 7")["result"] == 7
+
+
+# ---- TMO: ends
+
+
+@pytest.mark.parametrize("victim", ["service", "launcher", "front"])
+def test_TMO_08_service_dies_during_a_run(isle, victim):
+    with serving() as s:
+        ident = s.submit(SLEEP)
+        assert harness.until(lambda: s.job(ident)["status"] == "running", 10)
+        begin = time.monotonic()
+        s.kill(victim)  # and waits until no process of the instance is there
+        assert time.monotonic() - begin < 5 * SLOW
+        s.start()
+        r = s.job(ident)
+        assert (r["status"], r["reason"]) == ("failed", "worker_lost"), r
+        assert s.python("return 1")["success"]
+        # workspaces and groups of sandboxes that wait for a next job, and none of before
+        assert harness.until(lambda: len(s.one_shot()) <= 2, 5), s.one_shot()
+
+
+def test_TMO_10_no_zombies_of_a_service(service):
+    def zombies() -> list[int]:
+        return [p for p in service.below() if host.status_of(p).get("State", "").startswith("Z")]
+
+    for _ in range(200 if harness.LONG else 50):
+        assert service.post(f"{JOBS}?wait=20", {"language": "bash", "code": "(sleep 0.01 &); true"}).status in (
+            200,
+            202,
+        )
+    assert harness.until(lambda: not zombies(), 2), zombies()
+
+
+def test_TMO_17_the_last_as_the_first(isle):
+    """Hundreds of jobs one after another: all succeed, the last as fast as the first, nothing grows."""
+    runs = 2000 if harness.LONG else 300
+    with serving() as s:
+        for _ in range(100):  # what is kept of them is more than the store's caches hold: those are full now
+            assert s.python("print('x' * 250_000)", limits={"max_stdout_kb": 256})["success"]
+        before, took = s.figures(), []
+        for n in range(runs):
+            begin = time.monotonic()
+            a = s.python(f"print({n})")
+            took.append(time.monotonic() - begin)
+            assert a["success"] and a["stdout"] == f"{n}\n", a
+        after = s.figures()
+        first, last = statistics.median(took[:50]), statistics.median(took[-50:])
+        print(f"\n{runs} jobs: before {before}, after {after}; p50 {first * 1000:.1f} ms, {last * 1000:.1f} ms")
+        for name in ("private_kb", "descriptors", "threads", "mounts", "groups", "processes"):
+            assert getattr(after, name) <= getattr(before, name) * 1.05, (name, before, after)
+        assert last < first * 2, (first, last)
+
+
+# ---- OUT: what arrives
+
+
+@pytest.mark.parametrize("n", [4095, 8191, 16383, 65535])
+def test_OUT_03_pieces_of_characters_over_http(service, n):
+    code = f"import sys; sys.stdout.write('x' * {n} + '€' * 30000)"
+    text = "x" * n + "€" * 30000
+    ident = service.submit({"language": "python", "code": code})
+    with service.events(ident) as stream:
+        joined = ""
+        for event in stream:
+            if event.name == "stdout":
+                piece = event.json()
+                assert piece["offset"] == len(joined.encode()), piece["offset"]
+                joined += piece["text"]
+            if event.name == "result":
+                break
+    assert joined == text
+    assert service.job(ident)["stdout"] == text
+
+
+def test_OUT_05_too_much_output_over_http(service):
+    job = {"language": "python", "code": "for i in range(300000): print(i)", "limits": {"max_stdout_kb": 64}}
+    r = service.wait(service.submit(job))
+    assert r["success"] and r["signal"] is None and r["truncated"]["stdout"], r["reason"]
+    whole = "".join(f"{i}\n" for i in range(300000))
+    assert r["usage"]["stdout_bytes"] == len(whole)
+    assert len(r["stdout"]) <= 64 << 10 and whole.startswith(r["stdout"])
+
+
+def test_OUT_06_flood_of_stderr_over_http(service):
+    a = service.python("import sys; sys.stderr.write('e' * 2_000_000); print('done')")
+    assert a["success"] and a["stdout"] == "done\n" and a["logs"] == "done"
+    assert a["truncated"]["stderr"] and set(a["stderr"]) == {"e"} and a["usage"]["stderr_bytes"] == 2_000_000
+
+
+def test_OUT_13_characters_stay_characters(service, isle):
+    """One decoding, and the text is what was printed: in answers, events, files, and what isle run prints."""
+    code = "print('数据→结果')\nwith open('出力.txt', 'w') as f: f.write('数据→结果')\nreturn {'城市': '東京'}"
+    a = service.post("/api/v1/tools/execute-code", {"language": "python", "code": code})
+    assert a.data["stdout"] == "数据→结果\n" and a.data["logs"] == "数据→结果" and a.data["result"] == {"城市": "東京"}
+    assert "数据→结果" in a.body.decode() and "東京" in a.body.decode() and b"\\u" not in a.body
+    ident = service.submit({"language": "python", "code": code, "artifacts": ["出力.txt"]})
+    r = service.wait(ident)
+    assert r["stdout"] == "数据→结果\n" and r["result"] == {"城市": "東京"}
+    with service.events(ident) as stream:
+        for event in stream:
+            assert "\\u" not in event.data, event
+            if event.name == "result":
+                assert event.json()["result"] == {"城市": "東京"}
+                break
+    (made,) = r["artifacts"]
+    saved = service.get(f"{JOBS}/{ident}/artifacts/{urllib.parse.quote(made['path'])}")
+    assert saved.body.decode() == "数据→结果" or saved.status != 200, saved
+    here = isle.run("-l", "python", "-c", code)
+    assert "数据→结果\n".encode() in here.out and "東京".encode() in here.out and b"\\u" not in here.out
