@@ -107,6 +107,24 @@ static int open_all(struct isled *d)
     return status ? status : open_local(d);
 }
 
+// What the settings do that an operator may not expect of them, in the log's format.
+static void tell_settings(const struct front_settings *f)
+{
+    enum log_format format = LOG_TEXT;
+    struct log *log = NULL;
+    AUTO_BUF struct buf preset = BUF_INIT(4096), idle = BUF_INIT(4096);
+    front_preset_words(f, &preset);
+    front_idle_words(f, &idle);
+    log_format_find(f->conf.text[SETTING_LOG_FORMAT], &format);
+    if ((preset.len || idle.len) && !log_new(STDERR_FILENO, -1, format, LOG_DEBUG, &log)) {
+        log_say(log, LOG_WARNING, "settings",
+                LOG_T("SANDBOX_PRESET", preset.len ? "platform" : NULL),
+                LOG_T("preset_changes", preset.len ? buf_text(&preset) : NULL),
+                LOG_T("not_used_yet", idle.len ? buf_text(&idle) : NULL));
+        log_free(log);
+    }
+}
+
 static int prepare(struct isled *d, const struct cli_places *places)
 {
     struct front_error why;
@@ -117,7 +135,7 @@ static int prepare(struct isled *d, const struct cli_places *places)
         (launcher == SEAT_BWRAP && front_find_bwrap(&d->settings, &d->bwrap, &why))) {
         return complain("%s", why.text);
     }
-    front_tell_preset(&d->settings, "serve");
+    tell_settings(&d->settings);
     d->signals = signals_hold(&(sigset_t){});
     return d->signals < 0 ? complain("signals: %m") : open_all(d);
 }

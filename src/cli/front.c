@@ -108,17 +108,31 @@ int front_check_enabled(const struct front_settings *f, struct front_error *ret_
 
 void front_settings_done(struct front_settings *f) { conf_done(&f->conf); }
 
+void front_preset_words(const struct front_settings *f, struct buf *out)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        const struct setting_spec *s = &setting_specs[i];
+        if (f->conf.origin[i] == CONF_PRESET) {
+            buf_printf(out, "%s%s=%s", out->len ? ", " : "", s->name, s->platform);
+        }
+    }
+}
+
 void front_tell_preset(const struct front_settings *f, const char *verb)
 {
     AUTO_BUF struct buf text = BUF_INIT(4096);
-    for (int i = 0; i < SETTING_COUNT; i++) {
-        const struct setting_spec *s = &setting_specs[i];
-        if (f->conf.origin[i] == CONF_PRESET && strcmp(s->platform, s->initial) != 0) {
-            buf_printf(&text, "%s %s=%s", text.len ? "," : "", s->name, s->platform);
-        }
-    }
+    front_preset_words(f, &text);
     if (text.len) {
-        fprintf(stderr, "isle %s: SANDBOX_PRESET=platform:%s\n", verb, buf_text(&text));
+        fprintf(stderr, "isle %s: SANDBOX_PRESET=platform: %s\n", verb, buf_text(&text));
+    }
+}
+
+void front_idle_words(const struct front_settings *f, struct buf *out)
+{
+    for (int i = 0; i < SETTING_COUNT; i++) {
+        if (conf_is_idle(&f->conf, (enum setting)i)) {
+            buf_printf(out, "%s%s", out->len ? ", " : "", setting_specs[i].name);
+        }
     }
 }
 

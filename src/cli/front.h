@@ -3,6 +3,7 @@
 #ifndef ISLE_CLI_FRONT_H
 #define ISLE_CLI_FRONT_H
 
+#include "base/buf.h"
 #include "cli/calls.h"
 #include "cli/cli.h"
 #include "cli/options.h"
@@ -59,8 +60,12 @@ void front_settings_done(struct front_settings *f); // also of zeroed ones
 // 0, or -EINVAL with *ret_error: jobs are switched off.
 int front_check_enabled(const struct front_settings *f, struct front_error *ret_error);
 
-// Where SANDBOX_PRESET changes something: that, on stderr, in one line.
+// What SANDBOX_PRESET changes: "NAME=VALUE, ...", or nothing.
+void front_preset_words(const struct front_settings *f, struct buf *out);
+// The same on stderr, in one line of the verb's; nothing where it changes nothing.
 void front_tell_preset(const struct front_settings *f, const char *verb);
+// Names of the settings that are given and that this version does not use: "NAME, ...".
+void front_idle_words(const struct front_settings *f, struct buf *out);
 
 // Who makes the sandboxes: `option` (--launcher's value), or what the settings say where it is
 // NULL. 0, or -EINVAL with *ret_error.

@@ -57,7 +57,7 @@ static void take_defaults(struct conf *c)
     bool platform = strcmp(c->text[SETTING_PRESET] ? c->text[SETTING_PRESET] : "", "platform") == 0;
     for (int n = 0; n < SETTING_COUNT; n++) {
         const struct setting_spec *s = &setting_specs[n];
-        if (!c->text[n] && platform && s->platform) {
+        if (!c->text[n] && platform && s->why) {
             take(c, (enum setting)n, CONF_PRESET, s->platform);
         } else if (!c->text[n]) {
             take(c, (enum setting)n, CONF_DEFAULT, s->initial);

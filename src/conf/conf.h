@@ -90,8 +90,8 @@ struct setting_spec {
     const char *choices;     // CHOICE, and BOOL where one value is not available yet: "true"
     const char *lacking;     // what an unavailable choice is missing, for the message
     const char *help;
-    // The platform's documented default where it is another one ("" for unset), and why isle's is:
-    // SANDBOX_PRESET=platform restores it.
+    // The default that the platform documents ("" for unset; NULL: it has no such setting), and why
+    // isle's is another one, where it is: SANDBOX_PRESET=platform restores those.
     const char *platform, *why;
     bool live;   // SIGHUP changes it; else a restart does
     bool secret; // never printed

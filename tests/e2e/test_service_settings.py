@@ -16,6 +16,7 @@ import results
 import variants
 from service import API, JOBS, SESSIONS, Answer, Service, serving
 
+SECRET = "geheim-7f3a"
 QUICK = {"language": "bash", "code": "true"}
 SLEEP = {"language": "bash", "code": "sleep 60"}
 
@@ -38,7 +39,16 @@ def write(file: pathlib.Path, **settings: object) -> None:
 @pytest.fixture(scope="module")
 def service(isle, file):
     write(file)
-    environ = {"ISLE_AUDIT_LOG": str(file.parent / "audit"), "ISLE_LOG_FORMAT": ""}  # empty: the file says
+    environ = {
+        "ISLE_AUDIT_LOG": str(file.parent / "audit"),
+        "ISLE_LOG_FORMAT": "",  # empty: the file says
+        "SANDBOX_PRESET": "platform",
+        "SANDBOX_FILESYSTEM_ISOLATION_ENABLED": "true",
+        "SANDBOX_LEGACY_FALLBACK_ENABLED": "false",
+        "SANDBOX_FILESYSTEM_ISOLATION_BINARY": "native",
+        "SANDBOX_NETWORK_DEFAULT": "none",
+        "REDIS_PASSWORD": SECRET,
+    }
     with serving(environ, "--config", str(file)) as s:
         yield s
 
@@ -70,6 +80,18 @@ def refused(a: Answer, status: int, *words: str) -> None:
     assert a.status == status, (a.status, a.body[:500])
     for word in words:
         assert word in a.msg, a.msg
+
+
+def test_the_start_tells_of_the_preset_and_of_what_it_does_not_use(service):
+    row = service.log_rows()[0]
+    assert row["event"] == "settings" and row["level"] == "warning"
+    assert row["SANDBOX_PRESET"] == "platform" and row["preset_changes"] == "SANDBOX_NETWORK_ALLOW_HOST=true"
+    assert row["not_used_yet"] == "REDIS_PASSWORD"
+    for pid in service.below():  # nor does it travel
+        with open(f"/proc/{pid}/environ", encoding="latin-1") as f:
+            assert SECRET not in f.read()
+    assert SECRET not in service.log()
+    assert service.python("return 1")["isolation"]["network"] == "none"
 
 
 def test_hosts_and_origins(service):
