@@ -221,7 +221,8 @@ void verdict_end(struct result *r, const struct job *j, const struct plan_record
 
 void verdict_staging(struct result *r, int error, const char *text)
 {
-    bool owners = error == -EEXIST || error == -ENOTDIR; // a target where something else is
+    bool owners = error == -EISDIR || error == -ENOTDIR || error == -ELOOP ||
+                  error == -EXDEV; // a target where something else is
     enum reason reason = error == -ENOSPC ? REASON_DISK_LIMIT
                          : owners         ? REASON_ERROR
                                           : REASON_INTERNAL;

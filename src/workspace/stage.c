@@ -1,6 +1,7 @@
 #include "workspace/stage.h"
 
 #include "base/fd.h"
+#include "workspace/files_inner.h"
 #include "workspace/path.h"
 
 #include <fcntl.h>
@@ -93,6 +94,30 @@ static int64_t put(const struct job_file *f, int to, uint64_t max)
     return e ? e : (int64_t)f->content_len;
 }
 
+static int fail_path(struct stage_error *error, int e, const char *target)
+{
+    int refusal = files_refuse(e);
+    return fail(error, e, target,
+                refusal > 0 ? files_refusal_text((enum files_refusal)refusal) : strerror(-e));
+}
+
+// A new file. What a session's earlier job left under its name goes: a file, or a link, which is
+// not followed; whoever else has a hard link to it keeps it as it was.
+static int make_file(int parent, const char *name)
+{
+    struct stat st;
+    int fd = path_open(parent, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (fd != -EEXIST) {
+        return fd;
+    }
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) ||
+        (!S_ISDIR(st.st_mode) && unlinkat(parent, name, 0))) {
+        return -errno;
+    }
+    return S_ISDIR(st.st_mode) ? -EISDIR
+                               : path_open(parent, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+}
+
 // *budget is lowered by what was copied.
 static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64_t *budget,
                       struct stage_error *error)
@@ -100,11 +125,11 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
     const char *name;
     AUTO_CLOSE int parent = path_open_parent(workspace, f->target, 1, uid, &name);
     if (parent < 0) {
-        return fail(error, parent, f->target, strerror(-parent));
+        return fail_path(error, parent, f->target);
     }
-    AUTO_CLOSE int to = path_open(parent, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    AUTO_CLOSE int to = make_file(parent, name);
     if (to < 0) {
-        return fail(error, to, f->target, strerror(-to));
+        return fail_path(error, to, f->target);
     }
     int64_t n = f->content ? put(f, to, *budget) : copy(f->fd, to, *budget);
     if (n < 0 && n != -ENOSPC) {

@@ -29,8 +29,9 @@ int stage_measure(const struct job *j, struct stage_need *ret, struct stage_erro
 // Makes stage_folders, owned by uid. 0 or -errno.
 int stage_make_folders(int workspace, uid_t uid);
 
-// Copies the files; what it makes is owned by uid. At most max_bytes of content in all.
-// 0, -ENOSPC (more than max_bytes, or no room), or another -errno; always with text.
+// Copies the files, in the place of those that are there; what it makes is owned by uid. At most
+// max_bytes of content in all. 0, -ENOSPC (more than max_bytes, or no room), or another -errno;
+// always with text.
 int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
                 struct stage_error *ret_error);
 

@@ -98,18 +98,38 @@ static void contents_of_the_job_arrive(void **state)
     assert_string_equal(error.text, "input_files: t2: larger than what limits.disk_mb leaves");
 }
 
-static void a_target_that_exists_is_not_touched(void **state)
+static void check_text(int dir, const char *name, const char *expected)
+{
+    char text[16];
+    fd_read_at(dir, name, text, sizeof text);
+    assert_string_equal(text, expected);
+}
+
+static void what_is_there_is_replaced(void **state)
 {
     struct place *p = *state;
     struct job_file files[] = {
         {.target = (char *)(uintptr_t) "x", .mode = 0644, .fd = source("new", 3)}};
     struct job j = {.files = files, .n_files = 1};
-    struct stage_error error = {""};
+    struct stage_error error = {.no_room = false};
     assert_int_equal(symlinkat("../secret", p->ws, "x"), 0);
-    assert_int_equal(stage_files(p->ws, &j, getuid(), 100, &error), -EEXIST);
-    char text[16];
-    fd_read_at(p->outer, "secret", text, sizeof text);
-    assert_string_equal(text, "secret");
+    assert_int_equal(stage_files(p->ws, &j, getuid(), 100, &error), 0);
+    check_text(p->outer, "secret", "secret"); // a link is not followed
+    check_text(p->ws, "x", "new");
+    place_write(p->ws, "y", "old", 3);
+    assert_int_equal(linkat(p->ws, "y", p->ws, "z", 0), 0);
+    files[0].target = (char *)(uintptr_t) "y";
+    assert_int_equal(stage_files(p->ws, &j, getuid(), 100, &error), 0);
+    check_text(p->ws, "y", "new");
+    check_text(p->ws, "z", "old"); // another name of the old file is another file now
+    assert_int_equal(mkdirat(p->ws, "d", 0755), 0);
+    files[0].target = (char *)(uintptr_t) "d";
+    assert_int_equal(stage_files(p->ws, &j, getuid(), 100, &error), -EISDIR);
+    assert_string_equal(error.text, "input_files: d: is a folder");
+    assert_int_equal(symlinkat("..", p->ws, "up"), 0);
+    files[0].target = (char *)(uintptr_t) "up/secret";
+    assert_int_not_equal(stage_files(p->ws, &j, getuid(), 100, &error), 0);
+    check_text(p->outer, "secret", "secret");
     close(files[0].fd);
 }
 
@@ -134,7 +154,7 @@ int main(void)
         PLACE_TEST(files_arrive_with_parents_modes_and_owner),
         PLACE_TEST(one_byte_too_much_is_refused_by_name),
         PLACE_TEST(contents_of_the_job_arrive),
-        PLACE_TEST(a_target_that_exists_is_not_touched),
+        PLACE_TEST(what_is_there_is_replaced),
         PLACE_TEST(a_source_that_is_no_file_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
