@@ -2,6 +2,7 @@
 // while it is sent.
 #include "api/files.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "model/media.h"
 #include "workspace/zip.h"
@@ -39,6 +40,7 @@ static const char *base_name(const char *path)
 struct get_call {
     struct file_call file;
     struct files_file opened; // fd -1: none
+    int64_t opened_ms;
     char sha256[SHA256_HEX];
     int error;
 };
@@ -60,6 +62,7 @@ static void send_file(struct file_call *f)
         file_call_fail(f, g->error == -ESTALE ? (int)FILES_CHANGED : g->error);
         return;
     }
+    sessions_keep_hash(f->with->sessions, &g->opened, g->opened_ms, g->sha256);
     file_etag(g->sha256, etag);
     if (http_condition(c->r, etag) == 412) {
         file_call_fail(f, FILES_MISMATCH);
@@ -202,6 +205,7 @@ void file_get(struct api_call *c)
         return;
     }
     g->opened.fd = -1;
+    g->opened_ms = clock_wall_ms();
     int e = files_open(&g->file.lease.files, g->file.path, UINT64_MAX, &g->opened);
     if (e == FILES_FOLDER) {
         c->end(c); // another kind of call goes on
@@ -212,6 +216,8 @@ void file_get(struct api_call *c)
     if (e) {
         g->opened.fd = -1;
         file_call_fail(&g->file, e);
+    } else if (sessions_known_hash(c->with->sessions, &g->opened, g->sha256)) {
+        send_file(&g->file);
     } else {
         file_call_work(&g->file, get_run, send_file);
     }

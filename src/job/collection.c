@@ -79,7 +79,7 @@ static char *make_filename(const struct result *r, const char *path, bool folder
 {
     AUTO_BUF struct buf base = BUF_INIT(2048), name = BUF_INIT(2048);
     const char *slash = strrchr(path, '/');
-    const char *last = slash ? slash + 1 : strcmp(path, ".") ? path : "workspace";
+    const char *last = slash ? slash + 1 : path;
     bool escaped;
     names_escape(&base, last, strlen(last), "", &escaped);
     if (folder) {
@@ -258,8 +258,7 @@ static void open_next(struct collection *c)
     const struct job_artifact *wanted = &c->job->artifacts[c->next++];
     const struct files files = {c->workspace, c->uid};
     struct files_file opened;
-    int e = !strcmp(wanted->path, ".") ? (int)FILES_FOLDER
-                                       : files_open(&files, wanted->path, UINT64_MAX, &opened);
+    int e = files_open(&files, wanted->path, UINT64_MAX, &opened);
     if ((e == FILES_MISSING || e == FILES_NO_FOLDER) && wanted->optional) {
         return;
     }

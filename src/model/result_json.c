@@ -66,10 +66,7 @@ static void put_url(struct buf *out, const struct result *r, const struct result
 static void put_artifact(struct buf *out, const struct result *r, const struct result_artifact *a)
 {
     AUTO_BUF struct buf path = BUF_INIT(16384);
-    buf_puts(&path, "/workspace");
-    if (strcmp(a->path, ".") != 0) {
-        buf_printf(&path, "/%s", a->path);
-    }
+    buf_printf(&path, "/workspace/%s", a->path);
     json_begin(out, NULL, '{');
     json_put_bytes(out, "path", buf_text(&path), path.len);
     json_put_bool(out, "optional", a->optional);

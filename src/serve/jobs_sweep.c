@@ -49,7 +49,9 @@ static void swept(void *ctx, int error, uint64_t removed)
     if (removed) {
         log_say(j->config.log, LOG_INFO, "results removed", LOG_I("jobs", (int64_t)removed));
     }
-    if (!j->closed) {
+    if (j->closed) {
+        jobs_look_if_drained(j);
+    } else {
         wait_for_next(j, error);
     }
 }

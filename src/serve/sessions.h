@@ -114,6 +114,14 @@ int sessions_trash(const struct sessions *s);
 // Removes this entry of trash/ in the background.
 void sessions_trashed(struct sessions *s, const char *name);
 
+// Hashes of contents that were read of late, so that a download in pieces reads a big file once. By
+// identity, size and times; known: false where there is none, or where the file was written so
+// shortly before it was opened that its times might not tell of another write.
+bool sessions_known_hash(const struct sessions *s, const struct files_file *file,
+                         char ret[SHA256_HEX]);
+void sessions_keep_hash(struct sessions *s, const struct files_file *file, int64_t opened_ms,
+                        const char *hash);
+
 struct sessions_stats {
     uint64_t active, removing;
     uint64_t disk_bytes; // as last measured

@@ -7,7 +7,7 @@
 #include "serve/cleaner.h"
 #include "serve/sessions.h"
 
-enum { SESSIONS_BUCKETS = 4096 };
+enum { SESSIONS_BUCKETS = 4096, SESSIONS_HASHES = 256 };
 
 // Who waits for the end of a session to be durable.
 struct session_deleter {
@@ -34,11 +34,17 @@ struct session {
     struct session *next;   // in its bucket
 };
 
+struct session_hash {
+    struct stat of; // zeroed: none
+    char hex[SHA256_HEX];
+};
+
 struct sessions {
     struct sessions_config config;
     int kept, trash;
     struct cleaner *cleaner;
     struct session *buckets[SESSIONS_BUCKETS];
+    struct session_hash hashes[SESSIONS_HASHES];
     uint64_t n_active, n_removing;
     struct loop_timer due;
     char page[STORE_ID_MAX + 1]; // of the list that is read at the start: its last id

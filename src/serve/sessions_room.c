@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TICKS_MS = 50 }; // more than times on a file system are late or coarse
 enum { MEASURE_PIECE = 10000, MEASURE_PIECES = 200 }; // entries: 2 million, then it is a guess
 
 // ---- what one takes
@@ -184,6 +185,36 @@ int sessions_trash(const struct sessions *s) { return s->trash; }
 void sessions_trashed(struct sessions *s, const char *name)
 {
     cleaner_remove(s->cleaner, name, NULL, NULL); // else the next start does
+}
+
+static bool same_time(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+bool sessions_known_hash(const struct sessions *s, const struct files_file *file,
+                         char ret[SHA256_HEX])
+{
+    const struct stat *st = &file->looked;
+    const struct session_hash *h = &s->hashes[st->st_ino % SESSIONS_HASHES];
+    if (h->of.st_ino != st->st_ino || h->of.st_dev != st->st_dev || h->of.st_size != st->st_size ||
+        !same_time(&h->of.st_mtim, &st->st_mtim) || !same_time(&h->of.st_ctim, &st->st_ctim)) {
+        return false;
+    }
+    memcpy(ret, h->hex, sizeof h->hex);
+    return true;
+}
+
+void sessions_keep_hash(struct sessions *s, const struct files_file *file, int64_t opened_ms,
+                        const char *hash)
+{
+    const struct stat *st = &file->looked;
+    struct session_hash *h = &s->hashes[st->st_ino % SESSIONS_HASHES];
+    int64_t changed_ms = (int64_t)st->st_ctim.tv_sec * 1000 + st->st_ctim.tv_nsec / 1000000;
+    if (opened_ms - changed_ms > TICKS_MS) {
+        h->of = *st;
+        memcpy(h->hex, hash, sizeof h->hex);
+    }
 }
 
 void sessions_stats(const struct sessions *s, struct sessions_stats *ret)

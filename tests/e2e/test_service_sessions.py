@@ -1,0 +1,319 @@
+"""Sessions: made once, kept between jobs and starts, ended by time or by hand, and then gone."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import datetime
+import os
+import pathlib
+import sqlite3
+import time
+
+import harness
+import pytest
+from service import API, JOBS, SESSIONS, Client, Service, serving
+
+NO_SESSION = "0190c3f0-0000-7000-8000-000000000001"
+
+
+def new(c: Client, **fields) -> str:
+    return c.post(SESSIONS, fields).data["session_id"]
+
+
+def sh(c: Client, ident: str, script: str, **fields) -> dict:
+    """A command in the session; its result."""
+    return c.wait(c.submit({"command": ["bash", "-c", script], "session_id": ident, **fields}))
+
+
+def kept(s: Service, ident: str) -> pathlib.Path:
+    return s.data / "serve/kept" / ident
+
+
+def gone(s: Service, ident: str, within: float = 20) -> bool:
+    """Its folder, and whatever else is being removed."""
+    trash = s.data / "serve/trash"
+    return harness.until(lambda: not kept(s, ident).exists() and not any(trash.iterdir()), within)
+
+
+def when(text: str) -> datetime.datetime:
+    return datetime.datetime.fromisoformat(text)
+
+
+def test_made_and_found(service):
+    now = datetime.datetime.now(datetime.UTC)
+    a = service.post(SESSIONS, {"conversation_id": "c1", "agent_id": "a", "user_id": "u", "ttl_hours": 2})
+    assert a.status == 201
+    d = a.data
+    assert (d["conversation_id"], d["agent_id"], d["user_id"]) == ("c1", "a", "u")
+    assert abs(when(d["expires_at"]) - now - datetime.timedelta(hours=2)) < datetime.timedelta(seconds=10)
+    again = service.post(SESSIONS, {"conversation_id": "c1", "agent_id": "a", "user_id": "u"})
+    assert again.status == 200 and again.data["session_id"] == d["session_id"]
+    assert again.data["expires_at"] == d["expires_at"]
+    other = service.post(SESSIONS, {"conversation_id": "c1", "agent_id": "b", "user_id": "u"})
+    assert other.status == 201 and other.data["session_id"] != d["session_id"]
+    assert new(service) != new(service)  # without a conversation each is its own
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ttl_hours": 0},
+        {"ttl_hours": 721},
+        {"ttl_hours": -1},
+        {"ttl_hours": 1.5},
+        {"ttl_hours": "1"},
+        {"conversation_id": ""},
+        {"conversation_id": "x" * 257},
+        {"conversation_id": "a\nb"},
+        {"ttl": 3},
+    ],
+)
+def test_bad_fields(service, fields):
+    a = service.post(SESSIONS, fields)
+    assert a.status in (413, 422) and next(iter(fields)) in a.msg, a
+
+
+def test_listed(service):
+    ids = [new(service) for _ in range(5)]
+    page = service.get(f"{SESSIONS}?limit=2").data
+    assert [s["session_id"] for s in page["items"]] == ids[:-3:-1]
+    found = []
+    cursor = ""
+    while cursor is not None:
+        page = service.get(f"{SESSIONS}?limit=2" + (f"&cursor={cursor}" if cursor else "")).data
+        found += [s["session_id"] for s in page["items"]]
+        cursor = page["next_cursor"]
+    assert [i for i in found if i in ids] == ids[::-1] and len(set(found)) == len(found)
+    for bad in ("limit=0", "limit=1001", "limit=x", "cursor=x", f"cursor={NO_SESSION}", "page=2"):
+        assert service.get(f"{SESSIONS}?{bad}").status == 422, bad
+
+
+def test_SES_02_exec(service):
+    ident = new(service)
+    r = sh(service, ident, "exec /bin/true")
+    assert r["exit_code"] == 0
+    assert sh(service, ident, "echo ok")["stdout"] == "ok\n"
+
+
+def test_SES_03_killed_from_inside(service):
+    ident = new(service)
+    sh(service, ident, "kill -9 -1")
+    began = time.monotonic()
+    assert sh(service, ident, "echo ok")["stdout"] == "ok\n"
+    assert time.monotonic() - began < 10
+
+
+def test_SES_04_what_persists(service):
+    ident = new(service)
+    service.python('x=1; open("f","w").write("1"); open("/tmp/g","w").write("2")', session_id=ident)
+    r = service.python('print(open("f").read(), open("/tmp/g").read())\nprint(x)', session_id=ident)
+    assert r["stdout"] == "1 2\n" and not r["success"] and "NameError" in r["stderr"]
+    r = service.python("import os\nreturn sorted(os.listdir('/tmp'))", session_id=new(service))
+    assert r["result"] == []
+
+
+def test_SES_05_expired(service):
+    ident = new(service)
+    service.call("DELETE", f"{SESSIONS}/{ident}")
+    for path in (f"{SESSIONS}/{{}}", f"{SESSIONS}/{{}}/files", f"{SESSIONS}/{{}}/files/x"):
+        a, b = service.get(path.format(ident)), service.get(path.format(NO_SESSION))
+        assert (a.status, a.code, b.status, b.code) == (410, 4001, 404, 4000), path
+    for call in (
+        lambda i: service.call("PUT", f"{SESSIONS}/{i}/files/x", body=b"1"),
+        lambda i: service.call("DELETE", f"{SESSIONS}/{i}"),
+        lambda i: service.post(f"{SESSIONS}/{i}/extend", {}),
+        lambda i: service.post(JOBS, {"language": "python", "code": "1", "session_id": i}),
+        lambda i: service.post(f"{API}/tools/execute-code", {"language": "python", "code": "1", "session_id": i}),
+    ):
+        a, b = call(ident), call(NO_SESSION)
+        assert (a.status, b.status) == (410, 404), (a, b)
+    assert gone(service, ident)
+    assert service.get(f"{SESSIONS}/{ident}").status == 410
+
+
+def test_SES_07_looking_changes_nothing(service):
+    ident = new(service, ttl_hours=1)
+    first = service.get(f"{SESSIONS}/{ident}").data
+    service.get(SESSIONS)
+    service.get(f"{SESSIONS}/{ident}/files")
+    service.python("return 1", session_id=ident)
+    assert service.get(f"{SESSIONS}/{ident}").data["expires_at"] == first["expires_at"]
+    longer = service.post(f"{SESSIONS}/{ident}/extend", {"ttl_hours": 5}).data["expires_at"]
+    assert when(longer) > when(first["expires_at"])
+    assert service.post(f"{SESSIONS}/{ident}/extend", {"ttl_hours": 1}).data["expires_at"] == longer
+
+
+def test_SES_08_missing_folder(service):
+    ident = new(service)
+    r = service.wait(service.submit({"command": ["true"], "cwd": "/workspace/none", "session_id": ident}))
+    assert not r["success"] and "/workspace/none" in r["error"], r
+
+
+def test_SES_09_not_found(service):
+    ident = new(service)
+    r = sh(service, ident, "nonesuch --x")
+    assert r["exit_code"] == 127 and "nonesuch" in r["stderr"]
+    r = service.wait(service.submit({"command": ["nonesuch"], "session_id": ident}))
+    assert r["exit_code"] == 127 and "nonesuch" in r["stderr"], r
+
+
+def test_SES_10_same_port(service):
+    code = """
+import http.server, threading, urllib.request, time
+s = http.server.ThreadingHTTPServer(("127.0.0.1", 8888), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=s.serve_forever, daemon=True).start()
+time.sleep(0.5)
+return urllib.request.urlopen("http://127.0.0.1:8888/page").read().decode()
+"""
+    ids = [new(service), new(service)]
+    for i, ident in enumerate(ids):
+        service.call("PUT", f"{SESSIONS}/{ident}/files/page", body=b"%d" % i)
+    for _ in range(2):  # the port is free again
+        jobs = [service.submit({"language": "python", "code": code, "session_id": ident}) for ident in ids]
+        assert [service.wait(j)["result"] for j in jobs] == ["0", "1"]
+
+
+def test_CON_10_one_at_a_time(service):
+    def create(_: int) -> str:
+        with service.client() as c:
+            return new(c, conversation_id="con-10")
+
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        ids = set(pool.map(create, range(10)))
+    assert len(ids) == 1
+    ident = ids.pop()
+    step = "set -e; test ! -e busy; touch busy; sleep 0.3; rm busy; echo {} >> order"
+    jobs = [service.submit({"command": ["bash", "-c", step.format(i)], "session_id": ident}) for i in range(4)]
+    failing = service.submit({"command": ["false"], "session_id": ident})
+    other = new(service)
+    assert sh(service, other, "echo ok")["stdout"] == "ok\n"  # beside it
+    assert all(service.wait(j)["success"] for j in jobs)
+    assert not service.wait(failing)["success"]
+    assert sh(service, ident, "cat order")["stdout"] == "0\n1\n2\n3\n"
+
+
+def test_TMO_14_trees_that_lock(service):
+    ident = new(service)
+    sh(service, ident, "mkdir -p a/b && touch a/b/f && chmod 000 a; mkdir d && touch d/f && chmod 555 d; mkdir /tmp/x")
+    assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+    assert service.get(f"{SESSIONS}/{ident}").status == 410
+    assert gone(service, ident)
+
+
+def test_a_running_job_ends_with_its_session(service):
+    ident = new(service)
+    job = service.submit({"command": ["sleep", "60"], "session_id": ident})
+    assert harness.until(lambda: service.job(job)["status"] == "running", 10)
+    began = time.monotonic()
+    assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+    assert service.wait(job)["reason"] == "cancelled"
+    assert time.monotonic() - began < 5
+    assert gone(service, ident)
+
+
+def test_TMO_18_folder_vanished(service):
+    ident = new(service)
+    sh(service, ident, "mkdir /workspace/t; cd /workspace/t; rmdir ../t")
+    r = service.wait(service.submit({"command": ["true"], "cwd": "/workspace/t", "session_id": ident}))
+    assert not r["success"] and "/workspace/t" in r["error"], r
+    assert sh(service, ident, "pwd")["stdout"] == "/workspace\n"
+
+
+def test_huge_trees_hold_up_nobody(service):
+    """10^5 files, and a depth that no path can name: others are served meanwhile, and all of it goes."""
+    wide, deep = new(service), new(service)
+    code = "import os\nfor i in range(100):\n os.mkdir(f'm{i}')\n"
+    code += " for j in range(%d): os.close(os.open(f'm{i}/{j}',os.O_CREAT))"
+    n = 1000 if os.environ.get("ISLE_LONG") else 100
+    assert service.python(code % n, session_id=wide, timeout=60)["success"]
+    code = "import os\nfor i in range(%d):\n os.mkdir('d'); os.chdir('d')"
+    assert service.python(code % (20 * n), session_id=deep, timeout=60)["success"]
+    listed = service.get(f"{SESSIONS}/{deep}/files?recursive=true").data
+    assert listed["truncated"] and len(listed["items"]) < 100
+    for ident in (wide, deep):
+        assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+    began = time.monotonic()
+    assert service.python("return 1")["result"] == 1
+    assert time.monotonic() - began < 3
+    assert gone(service, wide, 60) and gone(service, deep, 60)
+
+
+def backdate(s: Service, ids: list[str], end_ms: int) -> None:
+    """As if they had been made long ago."""
+    with sqlite3.connect(store_file(s)) as db:
+        for ident in ids:
+            db.execute("UPDATE sessions SET expires_ms = ? WHERE CAST(id AS TEXT) = ?", (end_ms, ident))
+
+
+def store_file(s: Service) -> pathlib.Path:
+    files = [p for p in s.data.glob("**/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
+    assert len(files) == 1, files
+    return files[0]
+
+
+def test_TMO_16_old_ones_go(isle):
+    assert isle
+    with serving({"SANDBOX_SESSION_CLEANUP_BATCH_SIZE": "20"}) as s:
+        ids = [new(s) for _ in range(100)]
+        s.call("PUT", f"{SESSIONS}/{ids[0]}/files/keep", body=b"x")
+        s.stop()
+        backdate(s, ids[1:], int(time.time() * 1000) + 1500)
+        s.start()
+        kept_folder = s.data / "serve/kept"
+        assert harness.until(lambda: len(list(kept_folder.iterdir())) == 1, 20)
+        assert s.get(f"{SESSIONS}/{ids[5]}").status == 410
+        assert s.get(f"{SESSIONS}/{ids[0]}/files/keep").body == b"x"
+        assert gone(s, ids[1])
+
+
+def test_survives_a_kill(isle):
+    """Files and owner stay; what was half uploaded, thrown away or nobody's is gone after the next start."""
+    assert isle
+    with serving() as s:
+        ident = new(s, conversation_id="kill")
+        s.call("PUT", f"{SESSIONS}/{ident}/files/f", body=b"data")
+        assert sh(s, ident, "echo more >> f; mkdir -p x; touch x/y")["success"]
+        s.kill("service")
+        serve = s.data / "serve"
+        owner = (serve / "kept").stat()
+        (serve / "trash/.isle-half.part").write_bytes(b"half")
+        (serve / "kept/nobody").mkdir()
+        for made in (serve / "trash/.isle-half.part", serve / "kept/nobody"):
+            os.chown(made, owner.st_uid, owner.st_gid)
+        (serve / "kept/foreign").mkdir()  # of an owner that the service does not know: stays, and stops nothing
+        s.start()
+        assert s.post(SESSIONS, {"conversation_id": "kill"}).data["session_id"] == ident
+        assert s.get(f"{SESSIONS}/{ident}/files/f").body == b"datamore\n"
+        assert sh(s, ident, "echo again >> f; rm -r x; cat f")["stdout"] == "datamore\nagain\n"
+        assert harness.until(
+            lambda: sorted(p.name for p in (serve / "kept").iterdir()) == sorted([ident, "foreign"]), 10
+        )
+        assert harness.until(lambda: not any((serve / "trash").iterdir()), 10)
+        assert s.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+        assert gone(s, ident)
+        (serve / "kept/foreign").rmdir()
+
+
+def test_another_team(service):
+    """With keys: a foreign session is none."""
+    with service.client(unix=True) as admin:
+        keys = [admin.post(f"{API}/keys", {"team": t, "name": "k", "admin": False}).data for t in ("red", "blue")]
+    try:
+        red, blue = (service.client(k["key"]) for k in keys)
+        with red, blue:
+            ident = new(red, conversation_id="same")
+            assert new(blue, conversation_id="same") != ident
+            for a in (
+                blue.get(f"{SESSIONS}/{ident}"),
+                blue.call("DELETE", f"{SESSIONS}/{ident}"),
+                blue.get(f"{SESSIONS}/{ident}/files"),
+                blue.call("PUT", f"{SESSIONS}/{ident}/files/x", body=b"1"),
+                blue.post(JOBS, {"language": "python", "code": "1", "session_id": ident}),
+            ):
+                assert (a.status, a.code) == (404, 4000), a
+            assert ident not in [i["session_id"] for i in blue.get(SESSIONS).data["items"]]
+            assert red.get(f"{SESSIONS}/{ident}").status == 200
+    finally:
+        with service.client(unix=True) as admin:
+            for k in keys:
+                admin.call("DELETE", f"{API}/keys/{k['id']}")
