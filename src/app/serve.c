@@ -67,12 +67,12 @@ struct serve {
 static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void complain(const char *format, ...)
 {
+    char text[1024];
     va_list args;
     va_start(args, format);
-    fprintf(stderr, "isle: serve: ");
-    vfprintf(stderr, format, args);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    fprintf(stderr, "isle: serve: %s\n", text);
 }
 
 static void tell(struct serve *s, enum talk_note what)
@@ -301,12 +301,17 @@ static void front_ready(struct loop_watch *w, uint32_t events)
 
 // ---- What was passed ----------------------------------------------------------------------------
 
-static bool is_loopback(const struct sockaddr_storage *a)
+union address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    struct sockaddr_storage room;
+};
+
+static bool is_loopback(const union address *a)
 {
-    const struct sockaddr_in *v4 = (const void *)a;
-    const struct sockaddr_in6 *v6 = (const void *)a;
-    return a->ss_family == AF_INET ? ntohl(v4->sin_addr.s_addr) >> 24 == 127
-                                   : IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
+    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
 static void sort_passed(struct serve *s)
@@ -316,13 +321,13 @@ static void sort_passed(struct serve *s)
     http_config_init(c);
     s->loopback = true;
     for (uint32_t i = 0; i < seat->n_passed; i++) {
-        struct sockaddr_storage a = {};
+        union address a = {.room = {.ss_family = AF_UNSPEC}};
         socklen_t len = sizeof a;
-        if (getsockname(seat->passed[i], (struct sockaddr *)&a, &len)) {
+        if (getsockname(seat->passed[i], &a.any, &len)) {
             s->audit = seat->passed[i]; // the one that is no socket
             continue;
         }
-        const bool local = a.ss_family == AF_UNIX, near = local || is_loopback(&a);
+        const bool local = a.any.sa_family == AF_UNIX, near = local || is_loopback(&a);
         s->loopback = s->loopback && near;
         c->listeners[c->n_listeners++] =
             (struct http_listener){seat->passed[i], local ? LOCAL_CONNECTIONS : TCP_CONNECTIONS,
@@ -482,8 +487,14 @@ static int open_loop(struct serve *s) { return loop_new(&s->loop); }
 
 static int open_ready(struct serve *s)
 {
-    int e =
-        ready_new(s->loop, s->runner, &s->pipeline, s->store, s->log, ready_changed, s, &s->ready);
+    int e = ready_new(&(struct ready_config){.loop = s->loop,
+                                             .runner = s->runner,
+                                             .pipeline = &s->pipeline,
+                                             .store = s->store,
+                                             .log = s->log,
+                                             .changed = ready_changed,
+                                             .ctx = s},
+                      &s->ready);
     if (!e && !conf_bool(s->conf, SETTING_RUNTIME_ENABLED)) {
         ready_disable(s->ready, JOBS_DISABLED_TEXT);
     }

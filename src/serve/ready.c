@@ -22,13 +22,7 @@ enum state {
 };
 
 struct ready {
-    struct loop *loop;
-    struct runner *runner;
-    const struct pipeline_config *config;
-    struct store *store;
-    struct log *log;
-    void (*changed)(void *ctx, bool ready);
-    void *ctx;
+    struct ready_config with;
     enum state state;
     char why[WHY_MAX];
     const char *disabled; // a literal, or NULL
@@ -58,12 +52,12 @@ static void set_state(struct ready *r, enum state state, const char *why)
     r->state = state;
     set_why(r, why);
     if (now) {
-        log_say(r->log, LOG_INFO, "ready", LOG_I("trial_ms", (int64_t)r->took_ms));
+        log_say(r->with.log, LOG_INFO, "ready", LOG_I("trial_ms", (int64_t)r->took_ms));
     } else {
-        log_say(r->log, LOG_WARNING, "not ready", LOG_T("why", why));
+        log_say(r->with.log, LOG_WARNING, "not ready", LOG_T("why", why));
     }
-    if (was != now && r->changed) {
-        r->changed(r->ctx, now);
+    if (was != now && r->with.changed) {
+        r->with.changed(r->with.ctx, now);
     }
 }
 
@@ -91,7 +85,7 @@ static void again_later(struct ready *r)
     if (r->state == NEVER) {
         return;
     }
-    loop_timer_set(r->loop, &r->next, r->pause_ms * NS_PER_MS);
+    loop_timer_set(r->with.loop, &r->next, r->pause_ms * NS_PER_MS);
     r->pause_ms = 2 * r->pause_ms < PAUSE_MOST_MS ? 2 * r->pause_ms : PAUSE_MOST_MS;
 }
 
@@ -135,7 +129,7 @@ static void test_done(void *ctx)
     const bool through = escaped != NULL, failed = bad != NULL;
     drop_trial(r);
     if (through) { // nothing that a later try could take back
-        log_say(r->log, LOG_ERROR, "not isolated", LOG_T("why", why));
+        log_say(r->with.log, LOG_ERROR, "not isolated", LOG_T("why", why));
         ready_never(r, why);
     } else if (failed) {
         fail(r, why);
@@ -154,7 +148,7 @@ static void small_done(void *ctx, struct result *result)
              result->error ? result->error : "");
     if (good) {
         succeed(r);
-        loop_timer_set(r->loop, &r->next, 0); // the pipeline may not be freed in its own call
+        loop_timer_set(r->with.loop, &r->next, 0); // the pipeline may not be freed in its own call
     } else {
         fail(r, why);
     }
@@ -167,13 +161,15 @@ static int start_job(struct ready *r)
     struct job_error error;
     int e = job_parse(text, sizeof text - 1, 0, &job, &error);
     r->sink = (struct job_sink){.ctx = r, .done = small_done};
-    return e ? e : pipeline_start(r->loop, r->runner, r->config, &job, &r->sink, &r->job);
+    return e ? e
+             : pipeline_start(r->with.loop, r->with.runner, r->with.pipeline, &job, &r->sink,
+                              &r->job);
 }
 
 // Where nothing isolates there is nothing to attack.
 static bool isolates(const struct ready *r)
 {
-    return strcmp(r->config->launcher, seat_launcher_names[SEAT_NONE]) != 0;
+    return strcmp(r->with.pipeline->launcher, seat_launcher_names[SEAT_NONE]) != 0;
 }
 
 static void try_now(struct ready *r)
@@ -181,7 +177,8 @@ static void try_now(struct ready *r)
     drop_trial(r);
     trial_begins(r);
     int e = r->state == UNTRIED && isolates(r)
-                ? selftest_start(r->loop, r->runner, r->config, "{}", test_done, r, &r->test)
+                ? selftest_start(r->with.loop, r->with.runner, r->with.pipeline, "{}", test_done, r,
+                                 &r->test)
                 : start_job(r);
     if (e) {
         fail(r, strerror(-e));
@@ -200,26 +197,17 @@ static void next_fires(struct loop_timer *t)
 
 // ---- The interface ------------------------------------------------------------------------------
 
-int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
-              struct store *store, struct log *log, void (*changed)(void *ctx, bool ready),
-              void *ctx, struct ready **ret)
+int ready_new(const struct ready_config *config, struct ready **ret)
 {
     struct ready *r = calloc(1, sizeof *r);
     if (!r) {
         return -ENOMEM;
     }
-    *r = (struct ready){.loop = loop,
-                        .runner = runner,
-                        .config = config,
-                        .store = store,
-                        .log = log,
-                        .changed = changed,
-                        .ctx = ctx,
-                        .downgrades = config->downgrades,
-                        .pause_ms = PAUSE_FIRST_MS};
+    *r = (struct ready){
+        .with = *config, .downgrades = config->pipeline->downgrades, .pause_ms = PAUSE_FIRST_MS};
     r->next = LOOP_TIMER_INIT(next_fires, r);
     set_why(r, "starting: the self-test is under way");
-    loop_timer_set(loop, &r->next, 0);
+    loop_timer_set(config->loop, &r->next, 0);
     *ret = r;
     return 0;
 }
@@ -227,7 +215,7 @@ int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_co
 void ready_free(struct ready *r)
 {
     if (r) {
-        loop_timer_clear(r->loop, &r->next);
+        loop_timer_clear(r->with.loop, &r->next);
         drop_trial(r);
         free(r);
     }
@@ -236,7 +224,7 @@ void ready_free(struct ready *r)
 static int store_error(const struct ready *r)
 {
     struct store_stats stats;
-    store_stats(r->store, &stats);
+    store_stats(r->with.store, &stats);
     return stats.error;
 }
 
@@ -265,7 +253,7 @@ void ready_doubt(struct ready *r, const char *why)
 {
     if (r->state == READY) {
         set_state(r, DOUBTED, why);
-        loop_timer_set(r->loop, &r->next, 0); // not from within a job's end
+        loop_timer_set(r->with.loop, &r->next, 0); // not from within a job's end
     }
 }
 
@@ -277,9 +265,9 @@ void ready_never(struct ready *r, const char *why)
     }
     r->state = NEVER;
     set_why(r, why);
-    loop_timer_clear(r->loop, &r->next);
-    if (was && r->changed) {
-        r->changed(r->ctx, false);
+    loop_timer_clear(r->with.loop, &r->next);
+    if (was && r->with.changed) {
+        r->with.changed(r->with.ctx, false);
     }
 }
 

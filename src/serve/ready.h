@@ -14,11 +14,18 @@ struct log;
 struct ready;
 struct store;
 
-// Starts the first trial. `changed` (may be NULL) comes from the loop when the answer changes.
-// 0 or -errno.
-int ready_new(struct loop *loop, struct runner *runner, const struct pipeline_config *config,
-              struct store *store, struct log *log, void (*changed)(void *ctx, bool ready),
-              void *ctx, struct ready **ret);
+struct ready_config {
+    struct loop *loop;
+    struct runner *runner;
+    const struct pipeline_config *pipeline;
+    struct store *store;
+    struct log *log;
+    void (*changed)(void *ctx, bool ready); // from the loop, when the answer changes; may be NULL
+    void *ctx;
+};
+
+// Starts the first trial. What config names must outlive it. 0 or -errno.
+int ready_new(const struct ready_config *config, struct ready **ret);
 void ready_free(struct ready *r);
 
 bool ready_now(const struct ready *r);

@@ -255,7 +255,7 @@ int kept_give(int folder, const struct kept_ids *from, const struct kept_ids *to
     }
     w.dev = st.st_dev;
     int e = set_current(&w, open_folder(folder, "."));
-    e = e ? e : give_all(&w);
+    e = e || !w.dir ? e : give_all(&w);
     // last: what is half done still looks as it did
     e = e ? e : give_one(&w, folder, "", &st);
     if (w.dir) {
