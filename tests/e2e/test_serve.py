@@ -235,19 +235,19 @@ def test_TMO_08_killed_while_a_job_runs(which: str) -> None:
         s.kill(*which.split())  # waits for the end of all
         assert time.monotonic() - begun < 5 * harness.SLOW + 1
         s.start()
-        assert s.get(f"{service.JOBS}/{ident}").data["reason"] in ("worker_lost", "internal")
+        assert s.get(f"{service.JOBS}/{ident}").data["reason"] == "worker_lost"
         assert s.python("return 1")["result"] == 1
 
 
 def test_launcher_lost_is_told() -> None:
-    """Its running jobs end as `internal`, and the service with a status that says so."""
+    """Its running jobs end as lost, and the service with a status that says so."""
     with service.serving() as s:
         caller = s.client()
         with in_background(lambda: caller.python("import time; time.sleep(30)")) as got:
             assert harness.until(lambda: in_python(s), 10)
             os.kill(s.launcher_pid, signal.SIGKILL)
             assert s.wait_gone() == 1
-        assert got[0]["reason"] == "internal", got
+        assert got[0]["reason"] == "worker_lost", got
         s.start()
 
 
