@@ -214,6 +214,24 @@ static void put_settings(FILE *out, bool paths)
     fputs(".El\n", out);
 }
 
+// What the verbs that speak to a service look at beside the settings.
+static void put_remote(FILE *out)
+{
+    static const struct {
+        const char *name, *what;
+    } rows[] = {
+        {"ISLE_URL", "Where the service is, as for --url."},
+        {"ISLE_KEY", "Who asks, as for --key."},
+        {"SSL_CERT_FILE", "Certificates to trust instead of the system's, for https://."},
+    };
+    fputs("Verbs that speak to a service look at these too:\n.Bl -tag -width Ds\n", out);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        fprintf(out, ".It Ev %s\n", rows[i].name);
+        put_text(out, rows[i].what);
+    }
+    fputs(".El\n", out);
+}
+
 void man_print(const char *date, FILE *out)
 {
     fprintf(out,
@@ -243,6 +261,7 @@ void man_print(const char *date, FILE *out)
         "refused by name, value and bound.\n",
         out);
     put_settings(out, false);
+    put_remote(out);
     fputs(".Sh FILES\n", out);
     put_settings(out, true);
     fputs(".Sh EXIT STATUS\n", out);

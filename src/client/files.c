@@ -204,26 +204,19 @@ static int check_upload(struct client *c, yyjson_val *data, const char *checksum
                : 0;
 }
 
-struct upload {
-    struct progress progress;
-};
-
-static void on_uploaded(void *ctx, int64_t bytes)
-{
-    progress_move(&((struct upload *)ctx)->progress, bytes);
-}
+static void on_uploaded(void *ctx, int64_t bytes) { progress_move(ctx, bytes); }
 
 static int upload(struct client *c, const char *path, int fd, bool regular)
 {
     char checksum[SHA256_HEX] = "", match[100];
     const struct remote_options *o = &c->command.options;
-    struct upload u;
+    struct progress progress;
     struct call call = CALL_INIT("PUT", path);
     call.file = fd;
     call.file_bytes = regular ? hash_file(fd, checksum) : -1;
     call.type = "application/octet-stream";
     call.moved = on_uploaded;
-    call.ctx = &u;
+    call.ctx = &progress;
     call.endless = true;
     if (o->new) {
         call.headers[0] = "If-None-Match: *";
@@ -231,11 +224,11 @@ static int upload(struct client *c, const char *path, int fd, bool regular)
         snprintf(match, sizeof match, "If-Match: \"%.64s\"", o->if_match);
         call.headers[0] = match;
     }
-    progress_begin(&u.progress, base_name(c->command.operands[0]), call.file_bytes);
+    progress_begin(&progress, base_name(c->command.operands[0]), call.file_bytes);
     yyjson_doc *doc;
     int status = 0;
     yyjson_val *data = client_ask(c, &call, &doc, &status);
-    progress_end(&u.progress);
+    progress_end(&progress);
     if (data) {
         status = check_upload(c, data, checksum);
         yyjson_doc_free(doc);

@@ -12,7 +12,9 @@
 #include <sys/stat.h>
 
 enum {
-    TRIES = 5,             // connections in a row that brought nothing
+    PATIENT_TRIES = 20, // half a minute: a service that is started again
+    TRIES = 5,          // connections in a row that brought nothing
+    LONGEST_PAUSE_MS = 2000,
     LEAVE_MS = 500,        // once cancelled, output that nobody takes is not waited for long
     EVENT_REST = 64 << 10, // of an event beside its text
 };
@@ -213,12 +215,15 @@ static int judge(struct follow *f, int error, unsigned *tries, struct call_error
     if (error == -ECANCELED) {
         return 1; // the other stream has no reader either
     }
+    // A job that is known to be there is worth waiting for its service; an address may be wrong.
+    bool known = f->cancels || f->last[0];
+    unsigned most = error && error != -ETIMEDOUT && known ? PATIENT_TRIES : TRIES;
     *tries = f->progress ? 0 : *tries + 1;
-    if (!is_passing(error) || *tries >= TRIES) {
+    if (!is_passing(error) || *tries >= most || (error == -ECONNREFUSED && !known)) {
         return error ? error
                      : call_refuse(why, -EPROTO, "the service's events end without a result");
     }
-    pause_ms(f, 100 << *tries);
+    pause_ms(f, *tries < 5 ? 100 << *tries : LONGEST_PAUSE_MS);
     return 1;
 }
 

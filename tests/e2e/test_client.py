@@ -168,6 +168,18 @@ def test_output_is_live(service):
     p.communicate(timeout=10 * harness.SLOW)
 
 
+def test_a_service_that_is_started_again_meanwhile(service):
+    """The job was running and ends as worker_lost; who waits for it hears that from the next start."""
+    url = f"http://127.0.0.1:{service.port}"
+    p = start(service, "run", "--url", url, "--", "sh", "-c", "echo begun; sleep 60")
+    assert p.stdout.readline() == b"begun\n"
+    service.kill("front", "service", "launcher")
+    time.sleep(1)
+    service.start()
+    out, err = p.communicate(timeout=40 * harness.SLOW)
+    assert (p.returncode, out) == (125, b"") and err.startswith(b"isle: worker_lost"), (p.returncode, out, err)
+
+
 # ---- isle jobs
 
 
