@@ -71,7 +71,16 @@ def test_man_page_has_no_fault(man, tmp_path):
     lint = subprocess.run(["mandoc", "-T", "lint", page], capture_output=True, text=True, check=False)
     assert lint.stdout + lint.stderr == ""
     text = re.sub(".\x08", "", said("mandoc", "-T", "utf8", page))
-    for word in ("NAME", "SYNOPSIS", "ENVIRONMENT", "EXIT STATUS", "EXAMPLES", "--timeout N", "SANDBOX_RUNTIME_ROOT", "ISLE_KEY"):
+    for word in (
+        "NAME",
+        "SYNOPSIS",
+        "ENVIRONMENT",
+        "EXIT STATUS",
+        "EXAMPLES",
+        "--timeout N",
+        "SANDBOX_RUNTIME_ROOT",
+        "ISLE_KEY",
+    ):
         assert word in text, word
     assert "isle run --stdin - -- sort -n < numbers" in text
 
