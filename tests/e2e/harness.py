@@ -99,7 +99,7 @@ class Isle:
         ):
             if name in os.environ and name not in base:
                 base[name] = os.environ[name]
-        return base | self.env | (extra or {})
+        return base | dict(variants.NOW.settings) | self.env | (extra or {})
 
     def start(
         self,

@@ -41,6 +41,12 @@ def test_without_user_namespaces_it_says_so(isle):
     assert r.result["isolation"]["downgrades"] == ["no_user_namespace"]
 
 
+def test_without_user_namespaces_and_without_a_disk(isle):
+    """The job's line in /etc/passwd needs no room of the job's."""
+    r = isle.command(["id", "-un"], "--disk", "0", env=refusing(PARENT | SELF))
+    assert r.reason == "ok" and r.lines == ["sandbox"], r.result
+
+
 def test_without_user_namespaces_and_required(isle):
     env = refusing(PARENT | SELF, SANDBOX_REQUIRE_USER_NAMESPACE="true")
     r = isle.run("-l", "bash", "-c", "echo ran", env=env)

@@ -35,6 +35,8 @@ class Variant:
     user: str = ""  # "range": of an account with subordinate ids and groups of its own; "bare": with neither
     container: bool = False
     downgrades: tuple[str, ...] = ()  # that every result lists, and no other
+    settings: tuple[tuple[str, str], ...] = ()  # environment variables
+    warning: bytes = b""  # that `isle run` begins with
 
     @property
     def changes(self) -> str:
@@ -52,6 +54,14 @@ VARIANTS = {
         Variant("bwrap-user", launcher="bwrap", options=("--launcher", "bwrap"), user="range"),
         Variant("native-container", container=True),
         Variant("native-bare", user="bare", downgrades=(*NO_GROUPS, "single_uid")),
+        # Without sandboxes, by hand: test_switches.py has the heart of it in every run.
+        Variant(
+            "none-root",
+            launcher="none",
+            downgrades=("network_host", "no_isolation"),
+            settings=(("SANDBOX_FILESYSTEM_ISOLATION_ENABLED", "false"),),
+            warning=b"isle: warning: this job is not isolated (SANDBOX_FILESYSTEM_ISOLATION_ENABLED=false)\n",
+        ),
     )
 }
 NOW = VARIANTS[os.environ.get("ISLE_VARIANT") or "native-root"]
@@ -107,6 +117,14 @@ SINGLE = {
 # Single tests that need more than their id.
 NEEDS = {"test_A37_is_charged_to_the_job": "groups"}
 
+# What uid, limits and filter do alone, where there is no sandbox.
+UNISOLATED = """
+ART-03 ART-05 ENV-02 ENV-03 ENV-04 FS-08 FS-19 LIM-04 LIM-06 LIM-08 LIM-10 LIM-11 LIM-12 LIM-13 LIM-14 LIM-16 LIM-18
+OUT-07 OUT-08 PKG-19 SAF-02 SAF-03 SEC-02 SEC-05 SES-08 SES-09 SIG-02 SIG-03 SIG-05 TMO-01 TMO-02 TMO-05 TMO-06
+TMO-10 TMO-14 B01 B02 B03 B05 B06 B07 B08 B09 B10 B12 B13 B14 B15 B17 B18 B19 B20 B21 E06 E07
+F03 F05 F06 F07 F08 F09 F10 F11 F14
+"""
+
 # Tests without an id that depend on the user or the launcher all the same.
 MORE = {
     "test_L": "U",  # the native launcher's border, whoever starts it
@@ -138,9 +156,11 @@ def id_of(test: str) -> str | None:
 
 def runs(test: str, variant: Variant = NOW) -> bool:
     """Does the test of this function name belong to the variant?"""
+    ident = id_of(test)
+    if variant.launcher == "none":
+        return ident in UNISOLATED.split() or test == "test_downgrades"
     if not variant.changes:
         return True
-    ident = id_of(test)
     letters, need = table()[ident] if ident else (MORE.get(test, ""), "")
     if letters == "U" and variant.launcher != "native":
         return False  # tried with the native launcher
