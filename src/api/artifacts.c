@@ -108,6 +108,7 @@ static const struct api_route routes[] = {
      .path = "/api/v1/sandbox/jobs/{id}/artifacts/{name}",
      .who = API_TEAM,
      .handle = get_artifact,
+     .headers = "Range If-Match If-None-Match",
      .summary = "A file that a job left, by its `filename` (ETag: its SHA-256; ranges)."},
 };
 

@@ -95,6 +95,8 @@ static void log_refused(struct api_call *c, enum api_code code, int status, cons
 }
 
 static void fail(struct api_call *c, enum api_code code, const char *format, va_list args)
+    __attribute__((format(printf, 3, 0)));
+static void fail(struct api_call *c, enum api_code code, const char *format, va_list args)
 {
     char msg[MESSAGE_BYTES];
     int status = api_code_status(code);

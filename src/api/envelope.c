@@ -40,7 +40,10 @@ enum api_code api_code_of_status(int status)
             return s->code;
         }
     }
-    return status < 500 ? API_BAD_REQUEST : API_INTERNAL;
+    if (status == 501) { // a method or a coding that nobody here knows
+        return API_METHOD;
+    }
+    return status < 500 || status == 505 ? API_BAD_REQUEST : API_INTERNAL;
 }
 
 void api_envelope_write(struct buf *out, enum api_code code, const struct buf *data,

@@ -167,8 +167,12 @@ static void put_body(struct buf *out, const struct api_route *r)
     if (r->body == API_NO_BODY) {
         return;
     }
+    bool needed = !r->request;
+    for (size_t i = 0; r->request && i < r->request->n_fields; i++) {
+        needed = needed || r->request->fields[i].required;
+    }
     json_begin(out, "requestBody", '{');
-    json_put_bool(out, "required", true);
+    json_put_bool(out, "required", needed);
     json_begin(out, "content", '{');
     json_begin(out, r->request ? "application/json" : "application/octet-stream", '{');
     if (r->request) {

@@ -33,7 +33,8 @@ static void codes_and_statuses_agree(void **state)
     assert_int_equal(api_code_of_status(413), API_TOO_LARGE);
     assert_int_equal(api_code_of_status(500), API_INTERNAL);
     assert_int_equal(api_code_of_status(431), API_BAD_REQUEST);
-    assert_int_equal(api_code_of_status(505), API_INTERNAL);
+    assert_int_equal(api_code_of_status(505), API_BAD_REQUEST);
+    assert_int_equal(api_code_of_status(501), API_METHOD);
     for (const struct api_code_spec *s = api_codes; s->name; s++) {
         assert_int_equal(api_code_status(s->code), s->status);
         if (s->code != API_UNKNOWN) {
