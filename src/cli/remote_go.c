@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// The service of this host listens at a socket that the same settings name. What is wrong with them
-// is that service's to say.
+// The service of this host listens at a socket that the same settings name, and that its owner alone
+// may write to. What is wrong with them is that service's to say.
 static void find_url(char *ret, size_t size)
 {
     const struct front_given none = {};
@@ -20,7 +20,7 @@ static void find_url(char *ret, size_t size)
         n = snprintf(ret, size, *given ? "unix:%s" : "unix:%s/isle.sock", *given ? given : run);
         front_settings_done(&settings);
     }
-    if (n < 0 || (size_t)n >= size || access(ret + strlen("unix:"), F_OK) != 0) {
+    if (n < 0 || (size_t)n >= size || access(ret + strlen("unix:"), W_OK) != 0) {
         snprintf(ret, size, "%s", REMOTE_DEFAULT_URL);
     }
 }

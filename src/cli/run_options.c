@@ -91,6 +91,9 @@ static int choose(struct run_options *o, const struct option_rest *rest, struct 
     if (o->command && !o->command[0]) {
         return option_refuse(e, "--: a command must follow");
     }
+    if (o->key && !o->url && !o->session) {
+        return option_refuse(e, "--key: nobody is asked without --url or --session");
+    }
     if (o->file && strcmp(o->file, "-") == 0 && o->input && strcmp(o->input, "-") == 0) {
         return option_refuse(e, "--stdin: - cannot be both the code and its input");
     }
@@ -129,7 +132,9 @@ const char *run_options_of_field(const char *field)
                 {"network", "--network"},
                 {"package_sets", "--package-set"},
                 {"language", "-l"},
-                {"stdin_fd", "--stdin"}};
+                {"stdin_fd", "--stdin"},
+                {"stdin_base64", "--stdin"},
+                {"session_id", "--session"}};
     if (strncmp(field, "limits.", 7) == 0) {
         int which = limit_find(field + 7);
         return which < 0 ? NULL : limit_specs[which].option;

@@ -125,10 +125,10 @@ static int submit(struct remote_run *r, char *ret_id, size_t size)
     yyjson_doc *doc;
     int e = call_make(&r->c->caller, &call, &why);
     yyjson_val *data = e ? NULL : call_data(&call, &doc, &why);
-    bool field = call.status == 422;
+    bool refused = call.status >= 400 && e != -EINTR;
     call_done(&call);
     if (!data) {
-        return field ? complain_field(why.text) : client_fail(r->c, e ? e : -EPROTO, &why);
+        return refused ? complain_field(why.text) : client_fail(r->c, e ? e : -EPROTO, &why);
     }
     const char *id = yyjson_get_str(yyjson_obj_get(data, "job_id"));
     int n = snprintf(ret_id, size, "%s", id ? id : "");

@@ -114,6 +114,8 @@ def test_what_a_service_cannot_take_is_said_before_it_is_asked(service, tmp_path
     ):
         r = words(service, "run", "--url", url, *option, "-l", "python", "-c", "1")
         assert r.returncode == 125 and option[0].encode() in r.stderr, r
+    r = words(service, "run", "--session", "0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e", "-l", "python", "-c", "1")
+    assert r.returncode == 125 and b"--session: there is no such session" in r.stderr, r
     (tmp_path / "big").write_bytes(bytes(20 << 20))
     r = words(service, "run", "--url", url, "--file", tmp_path / "big", "-l", "python", "-c", "1")
     assert r.returncode == 125 and b"--file: the job is too large" in r.stderr, r

@@ -93,6 +93,7 @@ static void refuses(void **state)
          "a: give either FILE or -c CODE; code with spaces is one word in quotes, a command goes "
          "behind --"},
         {{"-c", "1", "--", "a", NULL}, "give only one of FILE, -c CODE, - and -- CMD"},
+        {{"--key", "x", "a", NULL}, "--key: nobody is asked without --url or --session"},
         {{"-", "--stdin", "-", NULL}, "--stdin: - cannot be both the code and its input"},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
