@@ -92,7 +92,12 @@ static void bash_verb(const struct verb *v, FILE *out)
         fprintf(out, "%s%s%s%s", i ? " " : "", o.name, o.other ? " " : "", o.other ? o.other : "");
     }
     fputs("'\n", out);
-    if (words) {
+    if (words && v->then_files) {
+        fprintf(out,
+                "        if ((COMP_CWORD == 2)) || [[ $prev == -* ]]; then\n"
+                "            values='%s'\n        else\n            kind='file'\n        fi\n",
+                words);
+    } else if (words) {
         fprintf(out, "        values='%s'\n", words);
     } else {
         fprintf(out, "        kind='%s'\n", by_kind(v->operands, "file", "directory", "none"));
@@ -230,9 +235,10 @@ static void print_zsh(FILE *out)
             verb_option_at(verbs[i], k, &o);
             zsh_option(&o, out);
         }
-        fputs("            '*:word:", out);
+        bool files = verbs[i]->then_files;
+        fprintf(out, "            '%s:word:", files ? "1" : "*");
         zsh_action(verbs[i]->operands, out);
-        fputs("'\n        ;;\n", out);
+        fprintf(out, "'%s\n        ;;\n", files ? " '*:word:_files'" : "");
     }
     fprintf(out, "    help)\n        _arguments '1:verb:(%s)'\n        ;;\n", join_verbs(room));
     // sourced (eval), or autoloaded by its #compdef line
@@ -307,7 +313,11 @@ static void print_fish(FILE *out)
             fish_line(verbs[i]->name, out);
             if (words) {
                 fprintf(out, " -a '%s'\n", words);
-            } else {
+            }
+            if (verbs[i]->then_files) {
+                fish_line(verbs[i]->name, out);
+            }
+            if (!words || verbs[i]->then_files) {
                 fputs(" -F\n", out);
             }
         }

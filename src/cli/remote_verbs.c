@@ -81,6 +81,7 @@ const struct verb verb_jobs = {
     .options = jobs_options,
     .n_options = ARRAY_LEN(jobs_options),
     .operands = "list show submit wait events cancel",
+    .then_files = true,
     .statuses = jobs_statuses,
     .examples = jobs_examples,
 };
@@ -187,6 +188,7 @@ const struct verb verb_files = {
     .options = files_options,
     .n_options = ARRAY_LEN(files_options),
     .operands = "list get put delete move",
+    .then_files = true,
     .statuses = statuses,
     .examples = files_examples,
 };

@@ -99,6 +99,8 @@ ASKED = [  # line, words that must be among the answers, words that must not
     ("isle serve --data /et", {"/etc"}, set()),
     ("isle jobs ", {"list", "submit", "wait"}, {"running"}),
     ("isle jobs list --status ", {"running", "failed"}, {"submit"}),
+    ("isle jobs submit /etc/host", {"/etc/hosts"}, {"list"}),
+    ("isle files put /etc/host", {"/etc/hosts"}, {"list"}),
     ("isle jobs --wa", {"--wait"}, {"--ttl"}),
     ("isle artifacts get --output-dir /et", {"/etc"}, set()),
     ("isle completion ", {"bash", "zsh", "fish"}, {"run"}),
