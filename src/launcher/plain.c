@@ -18,7 +18,7 @@ int plain_check_host(const struct launcher *l)
     }
     // No pid namespace ends what a job leaves behind: its group has to tell who that is. And with
     // one id for all, nothing would keep a job from the launcher.
-    return groups && !l->config.single_uid ? 0 : -EOPNOTSUPP;
+    return !l->config.single_uid && groups ? 0 : -EOPNOTSUPP;
 }
 
 int step_allowed(struct launch *c)

@@ -215,7 +215,7 @@ static const struct variant plain_variants[] = {
      .who = INJECT_LAUNCH,
      .error = ENOMEM,
      .steps = PSTEP(born_plain) | PSTEP(pid1_descriptors) | PSTEP(reaper) | PSTEP(full_proc) |
-              PSTEP(shim_exec_plain) | PSTEP(identity) | PSTEP(no_shared_ipc) | PSTEP(exec),
+              PSTEP(shim_exec_plain) | PSTEP(no_shared_ipc) | PSTEP(exec),
      .least = 15},
     {.title = "launcher beside a launch without a sandbox",
      .who = INJECT_LOOP,

@@ -617,6 +617,7 @@ static int run_plain(const char *libexec, const char *data)
     unusual.plain = START_PLAIN_ALL;
     int bad = run_instance(libexec, data, 0, args);
     bad |= run_kills(libexec, data, 0, kill_args);
+    bad |= run_lesser_host(libexec, data, true, false, true);
     int lesser = run_lesser_host(libexec, data, false, false, true),
         single = run_single(libexec, data, false, asked_args);
     fprintf(stderr, "%s no groups, or one user id: no jobs without sandboxes\n",
