@@ -272,7 +272,7 @@ static const struct schema_field isolation[] = {
      .choices = levels,
      .required = true,
      .help = "none: nothing ran, or it ran without isolation"},
-    TEXT_NULL("launcher", "`native` or `bubblewrap`"),
+    TEXT_NULL("launcher", "`native`, `bwrap`, or `none`: without a sandbox"),
     TEXT_NULL("start", "`cold`"),
     TEXT_NULL("network", "`none` or `host`"),
     {.name = "downgrades",
