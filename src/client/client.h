@@ -5,6 +5,8 @@
 #include "cli/remote.h"
 #include "client/call.h"
 
+#include <signal.h>
+
 #define CLIENT_API "/api/v1"
 
 enum { CLIENT_CANCELLED = 130 };
@@ -13,6 +15,7 @@ struct client {
     struct remote_command command;
     struct address to;
     struct caller caller;
+    sigset_t unheld; // the caller's mask
 };
 
 // What an action of a verb does: exit status of the process.
@@ -32,6 +35,13 @@ int client_run(struct client *c, char **argv);
 
 // Complains of a call that failed. The process's exit status.
 int client_fail(const struct client *c, int error, const struct call_error *why);
+
+// While something is read that may never end, and nothing is left behind: a signal ends the process
+// at once. sigprocmask(2) puts `ret_held` back.
+static inline void client_unhold(const struct client *c, sigset_t *ret_held)
+{
+    sigprocmask(SIG_SETMASK, &c->unheld, ret_held);
+}
 
 // "/api/v1" and the format, in which every %s is escaped. 0 or -errno (sticky in the buffer).
 int client_path(struct buf *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -212,8 +212,11 @@ static int upload(struct client *c, const char *path, int fd, bool regular)
     const struct remote_options *o = &c->command.options;
     struct progress progress;
     struct call call = CALL_INIT("PUT", path);
-    call.file = fd;
+    sigset_t held;
+    client_unhold(c, &held);
     call.file_bytes = regular ? hash_file(fd, checksum) : -1;
+    sigprocmask(SIG_SETMASK, &held, NULL);
+    call.file = fd;
     call.type = "application/octet-stream";
     call.moved = on_uploaded;
     call.ctx = &progress;

@@ -227,7 +227,10 @@ int jobs_submit(struct client *c)
     if (o->wait && !client_number(c, "--wait", o->wait)) {
         return CLI_REFUSED;
     }
+    sigset_t held;
+    client_unhold(c, &held);
     int status = read_job(c->command.operands[0], &body);
+    sigprocmask(SIG_SETMASK, &held, NULL);
     if (status) {
         return status;
     }

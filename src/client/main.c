@@ -54,7 +54,6 @@ static int speak(struct client *c, const struct verb *v, char **argv)
     const char *given = c->command.options.url ? c->command.options.url : getenv("ISLE_URL");
     const char *key = getenv("ISLE_KEY");
     struct address_error where;
-    sigset_t before;
     if (address_parse(given && *given ? given : REMOTE_DEFAULT_URL, &c->to, &where)) {
         return verb_complain(argv[0], "%s", where.text);
     }
@@ -62,7 +61,7 @@ static int speak(struct client *c, const struct verb *v, char **argv)
         verb_complain(argv[0], "%s: the key goes there unencrypted; https:// would hide it",
                       c->to.shown);
     }
-    AUTO_CLOSE int signals = signals_hold(&before);
+    AUTO_CLOSE int signals = signals_hold(&c->unheld);
     if (caller_open(&c->caller, &c->to, key, signals)) {
         return verb_complain(argv[0], "not enough memory");
     }

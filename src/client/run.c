@@ -114,7 +114,11 @@ static int submit(struct remote_run *r, char *ret_id, size_t size)
     AUTO_BUF struct buf body = BUF_INIT(SEND_MAX_BYTES);
     struct call_error why = {""};
     char key[80];
-    if (send_write(&body, &r->job, r->options.session, &why)) {
+    sigset_t held;
+    client_unhold(r->c, &held);
+    int e = send_write(&body, &r->job, r->options.session, &why);
+    sigprocmask(SIG_SETMASK, &held, NULL);
+    if (e) {
         return complain("%s", why.text);
     }
     put_key(key, sizeof key);
@@ -123,7 +127,7 @@ static int submit(struct remote_run *r, char *ret_id, size_t size)
     call.body_len = body.len;
     call.headers[0] = key;
     yyjson_doc *doc;
-    int e = call_make(&r->c->caller, &call, &why);
+    e = call_make(&r->c->caller, &call, &why);
     yyjson_val *data = e ? NULL : call_data(&call, &doc, &why);
     bool refused = call.status >= 400 && e != -EINTR;
     call_done(&call);

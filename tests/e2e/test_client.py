@@ -143,6 +143,25 @@ def test_a_signal_cancels_the_job_there(service, sig):
     assert harness.until(lambda: not running(service), 5)
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["run", "--session", "x", "--stdin", "-", "--", "true"],
+        ["jobs", "submit", "-"],
+        ["files", "put", "-", "SESSION:y"],
+    ],
+)
+def test_input_that_never_ends_holds_no_signal_up(service, args):
+    session = said(service, "sessions", "create").strip()
+    p = start(service, *(a.replace("SESSION", session) for a in args), stdin=subprocess.PIPE)
+    with open(f"/proc/{p.pid}/comm") as comm:
+        assert harness.until(lambda: comm.seek(0) == 0 and comm.read() == "isle-client\n", 5)
+    time.sleep(0.3 * harness.SLOW)
+    p.send_signal(signal.SIGINT)
+    assert p.wait(5 * harness.SLOW) in (-signal.SIGINT, 130)
+    p.communicate()
+
+
 def test_a_reader_that_leaves_cancels_the_job_there(service):
     p = start(
         service,
