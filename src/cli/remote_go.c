@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// The service of this host listens at a socket that the same settings name, and that its owner alone
-// may write to. What is wrong with them is that service's to say.
+// The service of this host listens at a socket that the same settings name, and that its owner
+// alone may write to. What is wrong with them is that service's to say.
 static void find_url(char *ret, size_t size)
 {
     const struct front_given none = {};
