@@ -10,54 +10,17 @@ import os
 import socket
 import threading
 import time
-import urllib.parse
 import zipfile
 
 import harness
 import pytest
-from service import SESSIONS, Answer, Client
+from service import SESSIONS
+from session_files import Files
 
 LONG = bool(os.environ.get("ISLE_LONG"))
 MAX_MB = 300 if LONG else 100
 MAX = MAX_MB << 20
 SERVICE_SETTINGS = {"SANDBOX_MAX_DISK_MB": str(MAX_MB)}
-
-
-class Files:
-    """The calls on one session's files."""
-
-    def __init__(self, c: Client, **fields):
-        self.c = c
-        self.session = c.post(SESSIONS, fields).data["session_id"]
-        self.base = f"{SESSIONS}/{self.session}/files"
-
-    def at(self, path: str, **query) -> str:
-        text = f"{self.base}/{urllib.parse.quote(path)}"
-        return text + ("?" + urllib.parse.urlencode(query) if query else "")
-
-    def put(self, path: str, data: bytes = b"data", headers: dict | None = None, **query) -> Answer:
-        return self.c.call("PUT", self.at(path, **query), body=data, headers=headers)
-
-    def get(self, path: str, headers: dict | None = None, **query) -> Answer:
-        return self.c.get(self.at(path, **query), headers=headers)
-
-    def delete(self, path: str, headers: dict | None = None, **query) -> Answer:
-        return self.c.call("DELETE", self.at(path, **query), headers=headers)
-
-    def move(self, old: str, new: str, **more) -> Answer:
-        return self.c.post(self.base + ":move", {"from": old, "to": new, **more})
-
-    def list(self, path: str = ".", **query) -> Answer:
-        return self.c.get(f"{self.base}?" + urllib.parse.urlencode({"path": path, **query}))
-
-    def names(self, path: str = ".", **query) -> list[str]:
-        return sorted(i["path"].removeprefix("/workspace/") for i in self.list(path, **query).data["items"])
-
-    def sh(self, script: str) -> dict:
-        return self.c.wait(self.c.submit({"command": ["bash", "-c", script], "session_id": self.session}))
-
-    def python(self, code: str) -> dict:
-        return self.c.python(code, session_id=self.session)
 
 
 @pytest.fixture
@@ -413,8 +376,7 @@ def test_many_at_once(service, files):
 
     def write(i: int) -> None:
         with service.client() as c:
-            own = Files.__new__(Files)
-            own.c, own.base, own.session = c, files.base, files.session
+            own = Files(c, files.session)
             for _ in range(4):
                 own.put("f", bodies[i])
                 a = own.get("f")

@@ -28,7 +28,7 @@ void place_make(struct place *p);
 void place_drop(struct place *p);    // the folder too
 void place_threads(struct place *p); // a new pool and loop, as after a start
 void place_no_threads(struct place *p);
-// Runs the loop until `until` says so; fails after 10 s.
+// Runs the loop until `until` says so; fails after a minute.
 void place_run(struct place *p, bool (*until)(void *ctx), void *ctx);
 bool place_has(const struct place *p, const char *path);
 void place_write(const struct place *p, const char *path, const char *text);
