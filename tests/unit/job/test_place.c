@@ -1,0 +1,313 @@
+// A job in a session's workspace, one that cannot begin for want of something, and what the sink
+// hears of the stages. With a launcher that says what the test tells it.
+#include "fake.h"
+
+#include "base/clock.h"
+#include "base/tree.h"
+#include "job/pipeline.h"
+#include "plan/steps.h"
+#include "workspace/uids.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+struct bench {
+    struct fake fake;
+    struct pipeline *pipeline;
+    struct pipeline_config config;
+    struct job_sink sink;
+    struct uids uids;
+    char path[64];
+    int root;
+    int statuses[8], n_statuses;
+    int done, lacked;
+    enum pipeline_lack lack;
+    enum reason reason;
+    int64_t queued_ms, disk_bytes;
+    char error[200];
+    struct job back; // a job that was given back
+};
+
+static void sink_status(void *ctx, enum job_status status)
+{
+    struct bench *b = ctx;
+    b->statuses[b->n_statuses++] = (int)status;
+    assert_true(pipeline_result(b->pipeline)->under_way);
+    assert_int_equal(pipeline_result(b->pipeline)->status, status);
+}
+
+static void sink_done(void *ctx, struct result *r)
+{
+    struct bench *b = ctx;
+    b->done++;
+    b->reason = r->reason;
+    b->queued_ms = r->queued_at;
+    b->disk_bytes = r->usage.disk_bytes;
+    assert_false(r->under_way);
+    snprintf(b->error, sizeof b->error, "%s", r->error ? r->error : "");
+}
+
+static void sink_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
+{
+    struct bench *b = ctx;
+    b->lacked++;
+    b->lack = lack;
+    b->back = *job;
+}
+
+static void begin(struct bench *b)
+{
+    *b = (struct bench){.reason = REASON_COUNT};
+    fake_begin(&b->fake);
+    strcpy(b->path, "/tmp/isle-test-XXXXXX");
+    assert_non_null(mkdtemp(b->path));
+    b->root = open(b->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(mkdirat(b->root, "once", 0700), 0);
+    assert_int_equal(mkdirat(b->root, "kept", 0700), 0);
+    b->config = (struct pipeline_config){.launcher = "native",
+                                         .workspace_root = b->root,
+                                         .cache_root = -1,
+                                         .null = open("/dev/null", O_RDWR | O_CLOEXEC),
+                                         .uids = &b->uids,
+                                         .host = {.max_disk_mb = 1000, .tmpfs_max_mb = 64},
+                                         .artifact_max_bytes = 1 << 20,
+                                         .artifacts_max_bytes = 1 << 20};
+    b->sink = (struct job_sink){
+        .ctx = b, .done = sink_done, .status = sink_status, .lacking = sink_lacking};
+}
+
+static void start_job(struct bench *b, struct job *j)
+{
+    assert_int_equal(
+        pipeline_start(b->fake.loop, b->fake.runner, &b->config, j, &b->sink, &b->pipeline), 0);
+}
+
+static void start_text(struct bench *b, const char *text)
+{
+    struct job j;
+    struct job_error e;
+    assert_int_equal(job_parse(text, strlen(text), 0, &j, &e), 0);
+    start_job(b, &j);
+}
+
+static void end(struct bench *b)
+{
+    pipeline_free(b->pipeline);
+    fake_end(&b->fake);
+    close(b->config.null);
+    assert_int_equal(tree_empty(b->root), 0);
+    close(b->root);
+    rmdir(b->path);
+}
+
+static struct plan_request started(struct bench *b)
+{
+    int fds[PLAN_N_START_FDS];
+    const char *why;
+    struct plan_request q = fake_hear(&b->fake, fds);
+    assert_int_equal(q.op, PLAN_START);
+    assert_int_equal(plan_check(&q, PLAN_N_START_FDS, &why), 0);
+    for (int i = 0; i < PLAN_N_START_FDS; i++) {
+        close(fds[i]);
+    }
+    return q;
+}
+
+static void say(struct bench *b, struct plan_record r)
+{
+    r.id = 5;
+    fake_say(&b->fake, r, -1);
+}
+
+static void run_well(struct bench *b, uint32_t tag)
+{
+    say(b, (struct plan_record){.op = PLAN_EXECUTED, .tag = tag});
+    say(b, (struct plan_record){.op = PLAN_END, .tag = tag});
+    for (int i = 0; i < 300 && !b->done; i++) {
+        loop_step(b->fake.loop, 10);
+    }
+    assert_int_equal(b->done, 1);
+}
+
+#define FOLDER "\"limits\":{\"disk_mb\":100}"
+
+static void stages_are_told_in_order(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER ",\"artifacts\":[\"nothing\"]}");
+    run_well(&b, started(&b).tag);
+    assert_int_equal(b.n_statuses, 3);
+    assert_int_equal(b.statuses[0], STATUS_PREPARING);
+    assert_int_equal(b.statuses[1], STATUS_RUNNING);
+    assert_int_equal(b.statuses[2], STATUS_COLLECTING);
+    assert_int_equal(b.reason, REASON_ARTIFACT);
+    end(&b);
+}
+
+static void without_a_uid_the_job_comes_back_and_can_begin_again(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    b.uids.count = 1;
+    uint32_t taken = uids_take(&b.uids);
+    assert_int_equal(uids_left(&b.uids), 0);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    loop_step(b.fake.loop, 100);
+    assert_int_equal(b.lacked, 1);
+    assert_int_equal(b.lack, PIPELINE_NO_UID);
+    assert_int_equal(b.done, 0);
+    pipeline_free(b.pipeline);
+    uids_give(&b.uids, taken);
+    assert_int_equal(uids_left(&b.uids), 1);
+    start_job(&b, &b.back);
+    run_well(&b, started(&b).tag);
+    assert_int_equal(b.reason, REASON_OK);
+    assert_int_equal(uids_left(&b.uids), 1);
+    end(&b);
+}
+
+static void a_sandbox_that_finds_no_room_gives_the_job_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct stat st;
+    begin(&b);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER ",\"stdin_base64\":\"aGk=\"}");
+    struct plan_request q = started(&b);
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag, .error = EAGAIN, .status = -1});
+    assert_int_equal(b.lacked, 1);
+    assert_int_equal(b.lack, PIPELINE_NO_MEMORY);
+    assert_int_equal(b.done, 0);
+    assert_int_equal(fstatat(b.root, "once", &st, 0), 0);
+    assert_int_equal(st.st_nlink, 2); // its workspace is gone
+    pipeline_free(b.pipeline);
+    start_job(&b, &b.back);
+    run_well(&b, started(&b).tag);
+    assert_int_equal(b.reason, REASON_OK);
+    end(&b);
+}
+
+static void whoever_cannot_wait_hears_of_it_as_an_end(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    b.sink.lacking = NULL;
+    b.uids.count = 1;
+    uids_take(&b.uids);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    loop_step(b.fake.loop, 100);
+    assert_int_equal(b.done, 1);
+    assert_int_equal(b.reason, REASON_INTERNAL);
+    assert_non_null(strstr(b.error, "no uid"));
+    end(&b);
+}
+
+static void a_cancelled_job_does_not_come_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    struct plan_request q = started(&b);
+    pipeline_stop(b.pipeline, REASON_CALLER_TIMEOUT, "too late");
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag, .error = EAGAIN, .status = -1});
+    assert_int_equal(b.lacked, 0);
+    assert_int_equal(b.done, 1);
+    assert_int_equal(b.reason, REASON_CALLER_TIMEOUT);
+    assert_string_equal(b.error, "too late");
+    end(&b);
+}
+
+// "kept/s1" with w, which has 1 MB, and t.
+static int make_session(struct bench *b)
+{
+    char block[4096] = {1};
+    assert_int_equal(mkdirat(b->root, "kept/s1", 0711), 0);
+    assert_int_equal(mkdirat(b->root, "kept/s1/w", 0700), 0);
+    assert_int_equal(mkdirat(b->root, "kept/s1/t", 0700), 0);
+    int fd = openat(b->root, "kept/s1/w/old", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    for (int i = 0; i < 256; i++) {
+        assert_int_equal(write(fd, block, sizeof block), sizeof block);
+    }
+    fsync(fd); // blocks are counted when they are there
+    close(fd);
+    return openat(b->root, "kept/s1/w", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void a_session_is_used_and_stays(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct stat st;
+    begin(&b);
+    int w = make_session(&b);
+    struct pipeline_place place = {.workspace = "kept/s1",
+                                   .fd = w,
+                                   .uid = PLAN_UID_WORKSPACE_0 + 7,
+                                   .disk_bytes = -1,
+                                   .queued_ms = 12345};
+    // small enough for a tmpfs, if it had a workspace of its own
+    start_text(&b, "{\"command\":[\"x\"],\"limits\":{\"disk_mb\":10}}");
+    pipeline_set_place(b.pipeline, &place);
+    struct plan_request q = started(&b);
+    assert_int_equal(q.workspace_kind, PLAN_WORKSPACE_FOLDER);
+    assert_int_equal(q.filter, PLAN_FILTER_FOLDER);
+    assert_string_equal(q.workspace, "kept/s1");
+    assert_int_equal(q.tmp_folder, 1);
+    assert_int_equal(q.uid, place.uid);
+    run_well(&b, q.tag);
+    assert_int_equal(b.reason, REASON_OK);
+    assert_int_equal(b.queued_ms, 12345);
+    // what was there counts, but for the folders that every session has
+    assert_true(b.disk_bytes >= (1 << 20) - 6 * 4096 && b.disk_bytes < 2 << 20);
+    assert_int_equal(fstatat(b.root, "kept/s1/w/old", &st, 0), 0);
+    assert_int_equal(fcntl(w, F_GETFD), FD_CLOEXEC); // the caller's
+    assert_int_equal(uids_left(&b.uids), UIDS_COUNT);
+    close(w);
+    end(&b);
+}
+
+static void a_folder_that_is_not_there_is_named(void **state)
+{
+    (void)state;
+    struct bench b;
+    begin(&b);
+    int w = make_session(&b);
+    assert_int_equal(symlinkat("/", w, "link"), 0);
+    struct pipeline_place place = {
+        .workspace = "kept/s1", .fd = w, .uid = PLAN_UID_WORKSPACE_0, .disk_bytes = -1};
+    start_text(&b, "{\"command\":[\"x\"],\"cwd\":\"/workspace/none\"}");
+    pipeline_set_place(b.pipeline, &place);
+    loop_step(b.fake.loop, 100);
+    assert_int_equal(b.reason, REASON_ERROR);
+    assert_string_equal(b.error, "cwd: /workspace/none: No such file or directory");
+    assert_true(fake_hears_nothing(&b.fake));
+    pipeline_free(b.pipeline);
+    start_text(&b, "{\"command\":[\"x\"],\"cwd\":\"/workspace/link\"}");
+    pipeline_set_place(b.pipeline, &place);
+    loop_step(b.fake.loop, 100);
+    assert_int_equal(b.done, 2);
+    assert_non_null(strstr(b.error, "cwd: /workspace/link"));
+    close(w);
+    end(&b);
+}
+
+int main(void)
+{
+    signal(SIGPIPE, SIG_IGN); // as the service does
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stages_are_told_in_order),
+        cmocka_unit_test(without_a_uid_the_job_comes_back_and_can_begin_again),
+        cmocka_unit_test(a_sandbox_that_finds_no_room_gives_the_job_back),
+        cmocka_unit_test(whoever_cannot_wait_hears_of_it_as_an_end),
+        cmocka_unit_test(a_cancelled_job_does_not_come_back),
+        cmocka_unit_test(a_session_is_used_and_stays),
+        cmocka_unit_test(a_folder_that_is_not_there_is_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
