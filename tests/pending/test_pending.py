@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 
@@ -16,6 +17,7 @@ def rows(name: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
 
+@functools.cache
 def ids_tested() -> set[str]:
     found = set()
     for folder in ("e2e", "attack"):
