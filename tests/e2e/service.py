@@ -346,13 +346,16 @@ class Service(Client):
         known = self.instances()
         status = self.process.wait(END_SECONDS * 3 * harness.SLOW)
 
+        def held() -> list[host.Instance]:
+            return [i for i in known if i in self.instances() and not leftovers.lock_is_free(str(i.number))]
+
         def left() -> list[int]:
             ours = [i for i in known if i in self.instances() or leftovers.lock_is_free(str(i.number))]
             return host.processes_in({i.uid_base for i in ours})
 
+        assert harness.until(lambda: not held(), END_SECONDS), held()
         if not variants.Session.account:  # an account's range serves all its instances
-            harness.until(lambda: not left(), END_SECONDS)
-            assert left() == [], [host.status_of(p).get("Name") for p in left()]
+            assert harness.until(lambda: not left(), END_SECONDS), [host.status_of(p).get("Name") for p in left()]
         leftovers.EXPECTED.discard(self.process.pid)
         self.close()
         self.process = None

@@ -84,10 +84,12 @@ D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU
 E06 LU   E07 LU   E15 LU
 F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU groups     F09 LU groups
 F10 LU groups     F11 LU groups     F14 LU groups   F12 -
-H24 -    H25 -   H16 -   H26 L
-API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -
+H24 -    H25 -   H16 -   H26 L   H02 -   H03 -   H04 -   H05 -   H08 -   H10 -   H13 -   H14 -   H15 -
+H18 -   H19 -   H22 -
+API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -   API-09 -
 ART-03 LU  ART-05 LU  ART-09 -
-CON-02 -   CON-06 L   CON-09 -   CON-11 L
+CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON-08 L   CON-12 L
+BIG-03 -
 ENV-02 LU  ENV-03 L   ENV-04 L
 FS-08 LU   FS-16 -    FS-18 -    FS-19 L
 KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
@@ -101,11 +103,11 @@ PLT-01 -   PLT-02 L   PLT-04 -
 PY-01 -    PY-02 -    PY-03 -    PY-04 -    PY-06 -    PY-07 -    PY-08 -    PY-09 -    PY-10 -
 RES-02 -   RES-03 -   RES-04 -   RES-05 -   RES-08 -   RES-09 -   RES-10 -   RES-11 -   RES-13 -   RES-14 -
 RES-15 -
-SAF-02 L   SAF-03 L
+SAF-02 L   SAF-03 L   SAF-04 -   SAF-05 -
 SEC-02 LU  SEC-03 -   SEC-04 L   SEC-05 LU
 SES-08 L   SES-09 L
 SIG-02 LU  SIG-03 L   SIG-04 L   SIG-05 LU
-TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU   TMO-17 -
+TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU   TMO-17 -   TMO-12 -
 """
 
 # Single tests that run only once although their id runs again, with the reason.
