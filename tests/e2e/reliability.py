@@ -24,6 +24,7 @@ import variants
 from service import JOBS, SESSIONS, Client, Service, serving
 
 CLIENTS = 4
+SLOTS = 2
 SESSIONS_USED = 4
 MARKS = "marks"
 # What is killed by one stroke.
@@ -106,7 +107,7 @@ class Outcome:
     without_answer: int
     states: dict[str, int]
     ends: list[float]  # seconds from a kill until every process was gone
-    starts: list[float]  # from a start until ready
+    starts: list[float]  # from a start until it answered
     wrong: list[str]
 
     def text(self) -> str:
@@ -119,7 +120,7 @@ class Outcome:
             f"jobs whose acceptance was read: {self.accepted}; asked for again by key: {self.without_answer}",
             f"how they ended: {', '.join(f'{k} {v}' for k, v in sorted(self.states.items()))}",
             f"from the kill until no process was left: {range_of(self.ends)}",
-            f"from a start until jobs were taken: {range_of(self.starts)}",
+            f"from a start until it answered: {range_of(self.starts)}",
             f"lost, run twice, or left behind: {len(self.wrong)}",
         ]
         return "\n".join(rows + self.wrong[:20])
@@ -127,7 +128,12 @@ class Outcome:
 
 def run(kills: int, seed: int) -> Outcome:
     rng = random.Random(seed)
-    settings = {"SANDBOX_QUEUE_LIMIT": "60", "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3600", "ISLE_LOG_LEVEL": "error"}
+    settings = {
+        "SANDBOX_WORKER_CONCURRENCY": str(SLOTS),
+        "SANDBOX_QUEUE_LIMIT": "60",
+        "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3600",
+        "ISLE_LOG_LEVEL": "error",
+    }
     with serving(settings) as s:
         sessions = [s.post(SESSIONS, {"conversation_id": f"c{i}"}).data["session_id"] for i in range(SESSIONS_USED)]
         load = Load(s, sessions, rng)
@@ -146,7 +152,9 @@ def run(kills: int, seed: int) -> Outcome:
             s.kill(*who)
             ends.append(time.monotonic() - begin)
             begin = time.monotonic()
-            s.start()
+            s.start(wait=False)  # the next kill may meet the start
+            s.wait_listening()
+            s.get("/healthz")
             starts.append(time.monotonic() - begin)
             mounts = host.mounts_of([s.data])
             if mounts:
@@ -158,11 +166,11 @@ def run(kills: int, seed: int) -> Outcome:
         for one in again:
             load.over = False
             load.submit(s, one)
-        states = settle(s, load)
+        states = settle(s, load, kills)
         return Outcome(kills, victims, len(load.asked) - len(again), len(again), states, ends, starts, load.wrong)
 
 
-def settle(s: Service, load: Load) -> dict[str, int]:
+def settle(s: Service, load: Load, kills: int) -> dict[str, int]:
     """Waits for the rest, and holds every job's end against its marks."""
     states: collections.Counter[str] = collections.Counter()
     results = {}
@@ -185,6 +193,8 @@ def settle(s: Service, load: Load) -> dict[str, int]:
             load.wrong.append(f"{one}: ran {marks[one.n]} times ({r['reason']})")
         elif r["reason"] == "ok" and marks[one.n] != 1:
             load.wrong.append(f"{one}: completed without its mark")
+    if states["worker_lost"] > kills * SLOTS:
+        load.wrong.append(f"{states['worker_lost']} jobs were lost with their worker, more than can have run")
     return states
 
 
