@@ -105,7 +105,11 @@ static void drain(struct serve *s, const char *why, uint64_t limit_ms)
     s->draining = true;
     log_say(s->log, LOG_INFO, "ending", LOG_T("why", why), LOG_I("limit_ms", (int64_t)limit_ms));
     ready_never(s->ready, why);
-    jobs_drain(s->jobs, limit_ms, drained, s);
+    if (s->lost) {
+        jobs_lose(s->jobs, drained, s);
+    } else {
+        jobs_drain(s->jobs, limit_ms, drained, s);
+    }
 }
 
 // Its jobs have died with it, and are told so.

@@ -89,7 +89,8 @@ static void drain_is_over(struct loop_timer *timer)
     struct jobs *j = timer->ctx;
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
         if (t->at == TASK_RUNNING || t->at == TASK_CLAIMED) {
-            task_stop(t, REASON_CANCELLED, stopping);
+            task_stop(t, j->lost ? REASON_WORKER_LOST : REASON_CANCELLED,
+                      j->lost ? "the sandbox was lost: its launcher is gone" : stopping);
         }
     }
 }
@@ -110,6 +111,12 @@ void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), v
     j->drain = LOOP_TIMER_INIT(drain_is_over, j);
     loop_timer_set(j->config.loop, &j->drain, limit_ms * NS_PER_MS);
     jobs_pump_soon(j);
+}
+
+void jobs_lose(struct jobs *j, void (*drained)(void *ctx), void *ctx)
+{
+    j->lost = true;
+    jobs_drain(j, 0, drained, ctx);
 }
 
 void jobs_free(struct jobs *j)

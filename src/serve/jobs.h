@@ -59,6 +59,9 @@ int jobs_change(struct jobs *j, const struct jobs_limits *limits);
 // the store has answered. What still runs after limit_ms is cancelled, and so is what waits for a
 // slot with a caller; other queued jobs stay for the next start.
 void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), void *ctx);
+// The same when the launcher is gone, and every sandbox with it: what still runs ends at once, as
+// WORKER_LOST, wherever it was.
+void jobs_lose(struct jobs *j, void (*drained)(void *ctx), void *ctx);
 // After the store was closed, which calls what jobs_free() would take away. NULL is harmless.
 void jobs_free(struct jobs *j);
 

@@ -94,6 +94,7 @@ struct jobs {
     uint64_t memory_bytes;
     int64_t epoch;
     bool closed; // nothing new is taken in, or begins
+    bool lost;   // the launcher is gone
     struct loop_timer drain;
     void (*drained)(void *ctx);
     void *drained_ctx;

@@ -87,11 +87,12 @@ F10 LU groups     F11 LU groups     F14 LU groups   F12 -
 H24 -    H25 -   H16 -   H26 L   H02 -   H03 -   H04 -   H05 -   H08 -   H10 -   H13 -   H14 -   H15 -
 H18 -   H19 -   H22 -
 API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -   API-09 -
-ART-03 LU  ART-05 LU  ART-09 -
-CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON-08 L   CON-12 L
-BIG-03 -
+ART-03 LU  ART-05 LU  ART-09 -   ART-02 LU   ART-04 -   ART-06 -
+CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON-08 L   CON-12 L   CON-10 -
+BIG-03 -   BIG-02 -
 ENV-02 LU  ENV-03 L   ENV-04 L
-FS-08 LU   FS-16 -    FS-18 -    FS-19 L
+FS-08 LU   FS-16 -    FS-18 -    FS-19 L   FS-05 LU   FS-06 LU   FS-10 -   FS-11 -   FS-12 LU   FS-14 LU
+FS-20 -
 KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
 LIM-01 -   LIM-04 LU groups   LIM-05 -   LIM-06 LU groups   LIM-07 -   LIM-08 LU groups   LIM-10 LU groups
 LIM-11 LU  LIM-12 LU   LIM-13 LU   LIM-14 LU   LIM-16 LU   LIM-17 -   LIM-18 LU groups
@@ -105,9 +106,10 @@ RES-02 -   RES-03 -   RES-04 -   RES-05 -   RES-08 -   RES-09 -   RES-10 -   RES
 RES-15 -
 SAF-02 L   SAF-03 L   SAF-04 -   SAF-05 -
 SEC-02 LU  SEC-03 -   SEC-04 L   SEC-05 LU
-SES-08 L   SES-09 L
+SES-08 L   SES-09 L   SES-02 L   SES-03 L   SES-04 L   SES-05 -   SES-07 -   SES-10 L
 SIG-02 LU  SIG-03 L   SIG-04 L   SIG-05 LU
-TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU   TMO-17 -   TMO-12 -
+TMO-01 L   TMO-02 LU  TMO-05 L   TMO-06 L   TMO-08 LU  TMO-10 LU  TMO-14 LU   TMO-17 -   TMO-12 -   TMO-16 -
+TMO-18 L
 """
 
 # Single tests that run only once although their id runs again, with the reason.
