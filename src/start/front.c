@@ -388,7 +388,7 @@ static void front_undo(struct start *s)
     for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
-    s->folder = fd_close(s->folder);
+    s->folder = s->host.kept = fd_close(s->folder);
     if (s->mark) {
         instance_release(&s->host, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
     }
@@ -414,7 +414,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
     struct start s = {.config = c,
                       .argv = argv,
                       .env = env,
-                      .host = {.root = root, .mounts = -1, .groups.root = root},
+                      .host = {.root = root, .mounts = -1, .kept = -1, .groups.root = root},
                       .run_dir = -1,
                       .data_dir = -1,
                       .folder = -1,
@@ -439,6 +439,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
         front_undo(&s);
     } else {
         *host = s.host;
+        host->kept = -1;
         *ret = (struct front){.service = s.front,
                               .pid = s.pid,
                               .pidfd = s.pidfd,

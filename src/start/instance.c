@@ -38,6 +38,7 @@ struct lock_text {
 enum {
     GROUPS_GONE_MS = 3000, // a killed process may hang in the kernel for a while
     HELD_MS = 20,          // between the first lock that an ending owner gives back and the last
+    HELD_SERVE_MS = 1000,  // the same on a busy host: DATA/serve has no number that could be left
 };
 
 // ---- lock files ---------------------------------------------------------------------------------
@@ -172,17 +173,38 @@ int instance_empty_folder(const struct start_host *h, int data_dir, const char *
 
 // -EBUSY: an owner lives, whose lock file is elsewhere or was taken away.
 static int empty_folder(const struct start_host *h, int data_dir, const char *name,
-                        uint32_t uid_base)
+                        uint32_t uid_base, unsigned patience_ms)
 {
     AUTO_CLOSE int alone = folders_lock(data_dir, name, LOCK_EX);
     for (unsigned ms = 0; alone == -EWOULDBLOCK; ms++) {
-        if (ms == HELD_MS) {
+        if (ms == patience_ms) {
             return -EBUSY;
         }
         clock_pause_ns(NS_PER_MS);
         alone = folders_lock(data_dir, name, LOCK_EX);
     }
     return instance_empty_folder(h, data_dir, name, uid_base);
+}
+
+// Is it the one that this start has locked, and empties later?
+static bool is_kept(const struct start_host *h, int data_dir)
+{
+    struct stat own, st;
+    return h->kept >= 0 && !fstat(h->kept, &own) &&
+           !fstatat(data_dir, FOLDERS_SERVE, &st, AT_SYMLINK_NOFOLLOW) && own.st_dev == st.st_dev &&
+           own.st_ino == st.st_ino;
+}
+
+// Of number k, of which no process lives any more.
+static int empty_left(const struct start_host *h, int data_dir, const struct lock_text *text)
+{
+    bool serve = !strcmp(text->name, FOLDERS_SERVE);
+    if (serve && is_kept(h, data_dir)) {
+        return 0;
+    }
+    int e = empty_folder(h, data_dir, text->name, text->uid_base, serve ? HELD_SERVE_MS : HELD_MS);
+    // a service's folder that somebody lives in has another owner by now
+    return e == -EEXIST || (serve && e == -EBUSY) ? 0 : e; // EEXIST: it had not come so far
 }
 
 // Lock held. Processes first, then what they could write in.
@@ -196,10 +218,7 @@ static int clean_instance(const struct start_host *h, int run_dir, uint32_t k)
     e = clean_groups(h, k, text.uid_base);
     AUTO_CLOSE int data = open(text.data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (!e && data >= 0) { // a data folder that is gone has nothing of ours
-        e = empty_folder(h, data, text.name, text.uid_base);
-        e = e == -EEXIST ? 0 : e; // it had not come so far
-        // k has no process left: a folder that somebody lives in has another owner by now
-        e = e == -EBUSY && !strcmp(text.name, FOLDERS_SERVE) ? 0 : e;
+        e = empty_left(h, data, &text);
     }
     return e ? e : lock_write(run_dir, k, NULL);
 }
@@ -256,7 +275,7 @@ static void clean_others(struct start *s)
         }
         AUTO_CLOSE int lock = lock_take(s->run_dir, k);
         if (lock >= 0) {
-            empty_folder(&s->host, s->data_dir, entry->d_name, ids.uid_base);
+            empty_folder(&s->host, s->data_dir, entry->d_name, ids.uid_base, HELD_MS);
         }
     }
     if (d) {
@@ -355,7 +374,7 @@ static int try_number(struct start *s, uint32_t k)
     }
     char name[FOLDERS_NAME_MAX];
     snprintf(name, sizeof name, "%u", k);
-    return empty_folder(&s->host, s->data_dir, name, s->uid_base) ? 0 : 1;
+    return empty_folder(&s->host, s->data_dir, name, s->uid_base, HELD_MS) ? 0 : 1;
 }
 
 // 1: it is this start's, -EWOULDBLOCK or 0: it is not to be had, or -errno.

@@ -57,6 +57,7 @@ struct start_host {
     struct groups groups;
     struct start_mode mode;
     int root, mounts; // "/", also of the groups; the mount namespace it is in, or -1: the caller's
+    int kept;         // DATA/serve, while this start has it locked; else -1
 };
 
 struct start {

@@ -21,6 +21,7 @@ int serving_open(struct start *s)
                           "another folder by --data)",
                           data);
     }
+    s->host.kept = e ? -1 : s->folder;
     return e ? start_fail(s, e, "workspace root %s: its folder " FOLDERS_SERVE, data) : 0;
 }
 

@@ -263,7 +263,7 @@ def test_what_is_kept_outlives_others() -> None:
         before = sorted(p.name for p in (s.data / "serve").iterdir())
         p = harness.Isle(s.data).start("run", "-l", "bash", "-c", "echo ran", stdout=subprocess.PIPE)
         assert p.communicate(timeout=30)[0] == b"ran\n" and p.returncode == 0
-        assert s.one_shot() == []
+        assert harness.until(lambda: s.one_shot() == [], 5)  # or another start is at it just now
         assert kept.is_dir() and (s.data / "serve/store/isle.db").exists()
         assert sorted(p.name for p in (s.data / "serve").iterdir()) == before
         s.start()
