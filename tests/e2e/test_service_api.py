@@ -8,6 +8,7 @@ import hashlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import socket
 import time
@@ -19,6 +20,7 @@ import service as services
 from service import EXECUTE, JOBS, SESSIONS, Client, Service
 
 KEYS = "/api/v1/keys"
+DOCS = pathlib.Path(__file__).parents[2] / "docs"
 NOBODY = "00000000-0000-7000-8000-000000000000"
 SERVICE_SETTINGS = {
     "ISLE_ALLOWED_HOSTS": "isle.example",
@@ -267,6 +269,14 @@ def test_docs_page(service: Service):
     assert b"<script" not in r.body and not re.search(rb'(?:src|href)="(?!#|openapi\.json)', r.body)
 
 
+def test_codes_of_the_documentation(service: Service):
+    """docs/api.md has the same table as the service itself."""
+    page = service.get("/docs").body.decode()
+    served = {(int(c), int(s)) for c, s in re.findall(r"<tr><td>(\d+)</td><td>(\d+)</td>", page)}
+    written = re.findall(r"^\| (\d{4}) \| (\d{3}) \|", (DOCS / "api.md").read_text(), re.M)
+    assert served - {(0, 200), (1000, 500)} == {(int(c), int(s)) for c, s in written}
+
+
 def test_metrics(service: Service, a: Client, admin: Client):
     a.python("return 1")
     text = admin.get("/metrics").body.decode()
@@ -279,6 +289,10 @@ def test_metrics(service: Service, a: Client, admin: Client):
     typed = set(re.findall(r"^# TYPE (\S+)", text, re.M))
     assert {re.sub(r"_(?:bucket|sum|count)$", "", n) if n not in typed else n for n in names} <= typed
     assert "team" not in text
+    told = (DOCS / "observability.md").read_text()
+    assert [n for n in typed if f"`{n}" not in told and f", `{n}" not in told] == [], (
+        "docs/observability.md lists them all"
+    )
     forwarded = {"X-Forwarded-For": "198.51.100.1"}
     assert service.get("/metrics").status == 200, "by loopback"
     assert service.get("/metrics", headers=forwarded).status == 401
