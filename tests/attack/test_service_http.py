@@ -187,11 +187,11 @@ def test_H04_large_and_deep(service: Service, a: Client, name):
 def test_H04_memory_comes_back(service: Service, a: Client):
     body = b'{"language":"python","code":"1","params":{"a":"' + b"x" * (20 << 20) + b'"}}'
     a.call("POST", EXECUTE, body=body, headers=JSON)
-    before = service.figures().pss_kb
+    before = service.figures().private_kb
     for _ in range(5):
         r = a.call("POST", EXECUTE, body=body, headers=JSON)
         assert r.status == 413 and "params" in r.msg
-    assert service.figures().pss_kb < before + (10 << 10)
+    assert service.figures().private_kb < before + (10 << 10)
 
 
 def test_H05_slow_and_many(service: Service, a: Client, keys):
@@ -283,7 +283,7 @@ def test_H13_compression_bombs(service: Service, a: Client):
     for encoding in ("gzip", "deflate", "br", "zstd", "gzip, identity", "x"):
         r = a.call("POST", EXECUTE, body=bomb, headers=JSON | {"Content-Encoding": encoding})
         assert r.status == 415 and r.code == 1007
-    before = service.figures().pss_kb
+    before = service.figures().private_kb
     size = 200 << 20
     head = request(
         EXECUTE,
@@ -294,7 +294,7 @@ def test_H13_compression_bombs(service: Service, a: Client):
     )
     status, body = talk(service, head + b'{"stdin_base64":"')
     assert status == 413 and results.strict_json(body)["code"] == 1006
-    assert service.figures().pss_kb < before + (10 << 10)
+    assert service.figures().private_kb < before + (10 << 10)
 
 
 NUMBERS = [
@@ -397,7 +397,7 @@ def test_H18_many_followers(service: Service, a: Client):
             s.sendall(path)
         with service.client(a.key) as other:
             assert other.wait(ident, 30)["reason"] == "ok"
-        assert service.figures().pss_kb < 200 << 10
+        assert service.figures().private_kb < 200 << 10
 
 
 def test_H19_urls(a: Client):

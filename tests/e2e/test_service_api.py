@@ -309,7 +309,7 @@ def test_API_09_body_too_large(service: Service, a: Client, keyed):
         KEYS.encode(),
         keyed["admin"]["key"].encode(),
     )
-    before = service.figures().pss_kb
+    before = service.figures().private_kb
     limit = 64 << 10
     over = b'{"team":"t","name":"' + b"x" * limit + b'"}'
     assert refused(exchange(service, head + b"Content-Length: %d\r\n\r\n" % len(over) + over))[0] == 413
@@ -323,7 +323,7 @@ def test_API_09_body_too_large(service: Service, a: Client, keyed):
     huge = exchange(service, head + b"Content-Length: %d\r\n\r\n" % (26 << 20) + b" " * (26 << 20))
     assert refused(huge)[0] == 413
     assert key not in service.log_file.read_bytes()
-    assert service.figures().pss_kb < before + (40 << 10), "a body that was refused is not kept"
+    assert service.figures().private_kb < before + (40 << 10), "a body that was refused is not kept"
 
 
 @pytest.mark.long

@@ -109,7 +109,7 @@ def test_ART_05_special_files(service):
 def test_ART_06_too_many_too_big(service):
     """In the job's order: what fits is kept, what does not is named, and the result says so."""
     many = "import os; os.mkdir('d'); [open(f'd/{i}','w').write('x') for i in range(%d)]"
-    before = service.figures().pss_kb
+    before = service.figures().private_kb
     r = run(service, many % 10001, ["d"])
     assert r["reason"] == "artifact" and "10000 entries" in r["error"] and r["truncated"]["artifacts"], r
     [d] = run(service, many % 5000, ["d"])["artifacts"]
@@ -125,7 +125,7 @@ def test_ART_06_too_many_too_big(service):
     assert r["reason"] == "artifact" and r["artifacts"] == [] and r["truncated"]["artifacts"]
     r = run(service, "open('f','wb').truncate(2 << 20)", ["f"], artifact_limits={"max_size_mb": 1})
     assert r["reason"] == "artifact" and "artifact_limits.max_size_mb" in r["error"]
-    assert service.figures().pss_kb - before < 20000
+    assert service.figures().private_kb - before < 20000
 
 
 def test_ART_09_one_chart_whole(service):
