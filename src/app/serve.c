@@ -20,6 +20,7 @@
 #include "workspace/zip.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 #include <sys/sysinfo.h>
 
 enum {
+    OWN_MAP_BYTES = 1 << 20,
     WORK_THREADS = 4,
     LOCAL_CONNECTIONS = 64,
     TCP_CONNECTIONS = 4096,
@@ -578,6 +580,9 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
     s.pipeline.ready_workspace = NULL; // its front makes none
     s.pipeline.zip = &zip_ops;
     s.pipeline.artifact_urls = "/api/v1/sandbox/jobs/";
+    // A large body or result is a map of its own, gone when it is freed. Left to itself glibc
+    // learns from the first one to keep the next ones in its heap.
+    mallopt(M_MMAP_THRESHOLD, OWN_MAP_BYTES);
     int e = begin(&s);
     if (!e) {
         tell(&s, TALK_LISTENS);
