@@ -15,20 +15,25 @@ const struct proc_mask proc_masks[] = {
 };
 const size_t proc_n_masks = ARRAY_LEN(proc_masks);
 
-void proc_covers(int dir, struct bwrap_cover ret[PROC_MAX_COVERS])
+int proc_covers(int dir, struct bwrap_cover ret[PROC_MAX_COVERS])
 {
     size_t n = 0;
     for (size_t i = 0; i < proc_n_masks && n < PROC_MAX_COVERS - 2; i++) {
         if (!faccessat(dir, proc_masks[i].path, F_OK, AT_SYMLINK_NOFOLLOW)) {
             ret[n++] = (struct bwrap_cover){proc_masks[i].path,
                                             proc_masks[i].is_folder ? "tmp/folder" : "tmp/empty"};
+        } else if (errno != ENOENT) { // it may be there
+            return -errno;
         }
     }
     // the same for all jobs of a host otherwise
     if (!faccessat(dir, "sys/kernel/random/boot_id", F_OK, 0)) {
         ret[n++] = (struct bwrap_cover){"sys/kernel/random/boot_id", "tmp/boot_id"};
+    } else if (errno != ENOENT) {
+        return -errno;
     }
     ret[n] = (struct bwrap_cover){NULL, NULL};
+    return 0;
 }
 
 int proc_new(void)

@@ -20,9 +20,9 @@ extern const size_t proc_n_masks;
 
 // What Bubblewrap is to cover of a job's /proc: those of the above that the proc `dir` (a
 // descriptor) has, and the boot id, with what lies for them in the model of a job's root
-// (TEMPLATE_MASK). Ends with a NULL path.
+// (TEMPLATE_MASK). Ends with a NULL path. 0 or -errno.
 enum { PROC_MAX_COVERS = 64 };
-void proc_covers(int dir, struct bwrap_cover ret[PROC_MAX_COVERS]);
+int proc_covers(int dir, struct bwrap_cover ret[PROC_MAX_COVERS]);
 
 // A new proc of this pid namespace, hidepid=2, read-write, attached nowhere. Descriptor or -errno.
 // EPERM: there is no fully visible proc in this mount namespace (mount_too_revealing()).

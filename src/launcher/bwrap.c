@@ -51,9 +51,14 @@ int bstep_limits(struct launch *c) { return step_limits(c); }
 static int make_arguments(struct launch *c)
 {
     char data[BWRAP_ARGUMENTS_MAX];
+    struct bwrap_cover covers[PROC_MAX_COVERS];
+    int e = proc_covers(c->l->proc, covers); // of now: a kernel module brings files of its own
+    if (e) {
+        return e;
+    }
     const struct bwrap_input in = {.version = c->l->config.bwrap_version,
                                    .hostname = c->l->config.hostname,
-                                   .covers = c->l->covers,
+                                   .covers = covers,
                                    .n_sets = c->q.n_sets,
                                    .host_network = c->q.network == PLAN_NETWORK_HOST};
     int len = bwrap_arguments(&in, data, sizeof data);

@@ -87,7 +87,6 @@ struct launcher {
     int bwrap;                       // likewise Bubblewrap, or -1: native
     int plain;                       // likewise jobs without namespaces, or -1: none are allowed
     int program;                     // our own, O_PATH: isle's first process in Bubblewrap
-    struct bwrap_cover covers[PROC_MAX_COVERS];
     uint64_t ws_mount, cache_mount; // mount ids
     uint32_t cache_uid;
     int landlock_abi;

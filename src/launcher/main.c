@@ -250,7 +250,6 @@ static void find_rung(struct launcher *l)
 static void find_abilities(struct launcher *l)
 {
     if (l->config.launcher == SEAT_BWRAP) {
-        proc_covers(l->proc, l->covers);
         must_call("program", l->program = openat(l->proc, "self/exe", O_PATH | O_CLOEXEC));
     }
     l->landlock_abi = landlock_abi();

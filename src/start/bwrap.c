@@ -149,7 +149,10 @@ int bwrap_words(const struct bwrap_found *b, const char *hostname, uint32_t n_se
 {
     struct bwrap_cover covers[PROC_MAX_COVERS];
     AUTO_CLOSE int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    proc_covers(proc, covers);
+    int e = proc_covers(proc, covers);
+    if (e) {
+        return e;
+    }
     const struct bwrap_input in = {.version = b->version,
                                    .hostname = hostname,
                                    .covers = covers,
