@@ -80,12 +80,13 @@ B01 LU   B02 LU   B03 LU   B05 LU   B06 LU   B07 LU groups     B08 LU groups    
 B12 LU   B13 LU   B14 LU   B15 LU   B17 LU   B18 LU   B19 LU groups     B20 LU   B21 LU
 C01 -    C03 -    C04 -    C05 -    C06 -    C07 -    C08 -    C09 -    C10 -    C11 -    C12 -    C16 -
 C17 -    C18 -    C19 -
-D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU
+D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU   D05 LU   D06 LU   D08 -
+D13 -   D17 -   D18 -   D21 LU   D22 LU   D23 -   D24 -
 E06 LU   E07 LU   E15 LU
 F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU groups     F09 LU groups
 F10 LU groups     F11 LU groups     F14 LU groups   F12 -
 H24 -    H25 -   H16 -   H26 L   H02 -   H03 -   H04 -   H05 -   H08 -   H10 -   H13 -   H14 -   H15 -
-H18 -   H19 -   H22 -
+H18 -   H19 -   H22 -   H12 -   H20 -
 API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -   API-09 -
 ART-03 LU  ART-05 LU  ART-09 -   ART-02 LU   ART-04 -   ART-06 -
 CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON-08 L   CON-12 L   CON-10 -
