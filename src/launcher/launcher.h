@@ -87,7 +87,7 @@ struct launcher {
     int bwrap;                       // likewise Bubblewrap, or -1: native
     int plain;                       // likewise jobs without namespaces, or -1: none are allowed
     int program;                     // our own, O_PATH: isle's first process in Bubblewrap
-    uint64_t ws_mount, cache_mount; // mount ids
+    uint64_t ws_mount, cache_mount;  // mount ids
     uint32_t cache_uid;
     int landlock_abi;
     uint32_t rung, downgrades;
