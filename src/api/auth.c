@@ -217,6 +217,7 @@ static void go_on(struct api_call *c)
                  "X-Isle-Team: only the service's Unix socket takes it; "
                  "elsewhere the key says whose it is");
     } else if (may(c)) {
+        http_set_owner(c->r, c->team);
         c->then(c);
     }
 }

@@ -32,8 +32,8 @@ void api_call_free(struct api_call *c)
 static void ended(struct http_request *r, enum http_end how)
 {
     struct api_call *c = http_ctx(r);
-    (void)how;
-    c->api->answered[c->status > 0 && c->status / 100 < API_CLASSES ? c->status / 100 : 0]++;
+    int status = how == HTTP_END_REFUSED ? 0 : c->status; // api_refused() has counted it
+    c->api->answered[status > 0 && status / 100 < API_CLASSES ? status / 100 : 0]++;
     if (c->end) {
         c->end(c);
     }

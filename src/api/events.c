@@ -236,6 +236,9 @@ static void tell(struct stream *s)
 
 static void changed(struct jobs_watch *w) { tell(w->ctx); }
 
+// Text and parsed, for as long as the reader takes. False: too much is held for readers already.
+static bool hold_result(struct stream *s, size_t len) { return http_hold(s->call->r, 2 * len) == 0; }
+
 static void take_result(struct stream *s, const char *json, size_t len)
 {
     s->json = malloc(len + 1);
@@ -255,8 +258,13 @@ static void take_result(struct stream *s, const char *json, size_t len)
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
+    struct stream *s = w->ctx;
     (void)r;
-    take_result(w->ctx, json, len);
+    if (hold_result(s, len)) {
+        take_result(s, json, len);
+    } else {
+        http_abort(s->call->r); // the reader comes again
+    }
 }
 
 // ---- The reader's side -------------------------------------------------------------------------
@@ -293,7 +301,9 @@ static void begin(struct stream *s)
 static void got(void *ctx, const char *json, size_t len, int status)
 {
     struct stream *s = ctx;
-    if (json) {
+    if (json && !hold_result(s, len)) {
+        api_fail_later(s->call, API_UNAVAILABLE, 1, "too many large results are being read");
+    } else if (json) {
         begin(s);
         take_result(s, json, len);
     } else if (status < 0) {

@@ -9,22 +9,17 @@ bool body_wanted(const struct http_request *r)
 
 void body_drop(struct http_request *r)
 {
-    r->conn->server->bodies -= r->body.len;
+    share_give(r, SHARE_BODIES);
     buf_free(&r->body);
 }
 
 static void collect(struct http_request *r, const char *data, size_t len)
 {
-    struct http_server *s = r->conn->server;
-    if (len > s->config.bodies_bytes - s->bodies) {
+    if (!share_take(r, SHARE_BODIES, len)) {
         refuse_later(r, 503, "too many large requests at once");
-        return;
-    }
-    if (buf_add(&r->body, data, len)) {
+    } else if (buf_add(&r->body, data, len)) {
         refuse_later(r, 503, "no memory for the body");
-        return;
     }
-    s->bodies += len;
 }
 
 void body_take(struct http_request *r, const char *data, size_t len)

@@ -62,7 +62,8 @@ struct http_config {
     size_t head_bytes;   // request line and fields together: 431
     size_t target_bytes; // the request's target: 414
     size_t fields;       // 431
-    size_t bodies_bytes; // of all bodies being collected, together: 503
+    size_t bodies_bytes;  // of all bodies being collected, together: 503. An owner
+    size_t replies_bytes; // (http_set_owner()) may have as much as is left. Replies: the same
     size_t out_bytes;    // what a streamed reply may have waiting to be sent, per request
     uint32_t head_ms;    // for a head, from its first byte: 408
     uint32_t idle_ms;    // between requests, and before the first: closed
@@ -138,6 +139,11 @@ int64_t http_body_length(const struct http_request *r);
 // For the handler's own use; NULL at first.
 void http_set_ctx(struct http_request *r, void *ctx);
 void *http_ctx(const struct http_request *r);
+// For whom it is: who of several owners holds how much of the bounds for all. At first: nobody.
+void http_set_owner(struct http_request *r, const char *name);
+// Before the handler keeps so many bytes of its own until the end call, for a peer that may be
+// slow. 0, or -ENOBUFS: replies_bytes would be passed, or the owner's share of it.
+int http_hold(struct http_request *r, size_t bytes);
 
 enum http_end {
     HTTP_END_SENT,    // the whole reply was handed to the kernel
@@ -175,7 +181,8 @@ int http_set(struct http_request *r, const char *name, const char *value);
 
 // A whole reply. type NULL: no Content-Type. The body is not sent for HEAD, 204 and 304.
 void http_reply(struct http_request *r, int status, const char *type, const void *body, size_t len);
-// The same; takes what `body` holds, which is empty afterwards.
+// The same; takes what `body` holds, which is empty afterwards. 503 in its place where too much
+// waits for slow peers (replies_bytes).
 void http_reply_buf(struct http_request *r, int status, const char *type, struct buf *body);
 // A regular file, or what pread(2) can read, `size` bytes from offset 0; owns fd. With etag (an
 // entity tag with its quotes; may be NULL) conditions and ranges of the request are honoured:

@@ -19,12 +19,17 @@ enum {
     LINGER_BYTES = 1 << 20,
 };
 
+// What of the service's memory a request holds while its peer may be slow.
+enum share_kind { SHARE_BODIES, SHARE_REPLIES, SHARE_KINDS };
+
 enum body_mode { BODY_UNREAD, BODY_COLLECT, BODY_STREAM };
 
 struct http_request {
     struct http_conn *conn;
     struct http_parser parser;
     void *ctx;
+    uint64_t owner; // a hash
+    size_t held_bytes[SHARE_KINDS];
     void (*on_end)(struct http_request *r, enum http_end how);
     void (*on_gone)(struct http_request *r);
 
@@ -97,7 +102,7 @@ struct http_server {
     struct loop_watch watches[HTTP_MAX_LISTENERS];
     struct http_conn *conns;
     unsigned n_conns;
-    size_t bodies; // bytes of all bodies being collected
+    size_t held_bytes[SHARE_KINDS]; // of all requests
     struct loop_timer due_timer, kick_timer, accept_timer;
     struct http_conn *kicks;
     bool stopping, stop_told;
@@ -127,6 +132,10 @@ void body_take(struct http_request *r, const char *data, size_t len);
 bool body_deliver(struct http_request *r); // whether anything was
 bool body_wanted(const struct http_request *r);
 void body_drop(struct http_request *r);
+
+// share.c
+bool share_take(struct http_request *r, enum share_kind kind, size_t bytes);
+void share_give(struct http_request *r, enum share_kind kind);
 
 // reply.c
 void reply_refuse(struct http_request *r); // writes the refusal; the handler has been told

@@ -154,6 +154,12 @@ void http_reply_buf(struct http_request *r, int status, const char *type, struct
     if (r->begun) {
         return;
     }
+    bool waits = own.len > SMALL_BODY && r->parser.method != HTTP_M_HEAD;
+    if (waits && !share_take(r, SHARE_REPLIES, own.len)) {
+        refuse_later(r, 503, "too many large replies are being read");
+        server_kick(r->conn);
+        return;
+    }
     reply_head(r, status, type, (int64_t)own.len);
     if (!r->no_body && own.len > 0 && own.len <= SMALL_BODY) {
         if (buf_add(&r->conn->out.data, own.data, own.len)) {
@@ -187,6 +193,9 @@ void reply_refuse(struct http_request *r)
     }
     buf_clear(&r->fields);
     r->fields_error = 0;
+    if (r->refusal == 503) {
+        http_set(r, "Retry-After", "1");
+    }
     reply_head(r, r->refusal, type, type ? (int64_t)body.len : 0);
     if (type && !r->no_body) {
         buf_add(&c->out.data, buf_text(&body), body.len);
@@ -197,6 +206,7 @@ void reply_drop(struct http_request *r)
 {
     buf_free(&r->fields);
     outbox_free(&r->payload);
+    share_give(r, SHARE_REPLIES);
     r->file = fd_close(r->file);
 }
 

@@ -19,6 +19,7 @@ void http_config_init(struct http_config *ret)
         .target_bytes = 8 << 10,
         .fields = 100,
         .bodies_bytes = 256 << 20,
+        .replies_bytes = 256 << 20,
         .out_bytes = 256 << 10,
         .head_ms = 10000,
         .idle_ms = 75000,

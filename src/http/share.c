@@ -1,0 +1,53 @@
+// share.c: memory that requests hold for as long as their peers take, who may be slow on purpose.
+// There is so much of each kind for all; no owner has more of it than is left for the others, so
+// that one who takes what he can get leaves half of it, and two leave a third.
+#include "http/internal.h"
+
+#include <errno.h>
+
+static size_t held_by_owner(const struct http_request *r, enum share_kind kind)
+{
+    size_t sum = 0;
+    for (const struct http_conn *c = r->conn->server->conns; c; c = c->next) {
+        sum += c->req && c->req->owner == r->owner ? c->req->held_bytes[kind] : 0;
+    }
+    return sum;
+}
+
+bool share_take(struct http_request *r, enum share_kind kind, size_t bytes)
+{
+    struct http_server *s = r->conn->server;
+    size_t max = kind == SHARE_BODIES ? s->config.bodies_bytes : s->config.replies_bytes;
+    if (bytes > max - s->held_bytes[kind]) {
+        return false;
+    }
+    size_t left = max - s->held_bytes[kind] - bytes;
+    // While less than half of all is held, nobody can have more than the rest: no need to count.
+    if (left < max / 2 && held_by_owner(r, kind) + bytes > left) {
+        return false;
+    }
+    s->held_bytes[kind] += bytes;
+    r->held_bytes[kind] += bytes;
+    return true;
+}
+
+void share_give(struct http_request *r, enum share_kind kind)
+{
+    r->conn->server->held_bytes[kind] -= r->held_bytes[kind];
+    r->held_bytes[kind] = 0;
+}
+
+// FNV-1a. Two owners with one hash would share a share, nothing else.
+void http_set_owner(struct http_request *r, const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *name; name++) {
+        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    }
+    r->owner = hash;
+}
+
+int http_hold(struct http_request *r, size_t bytes)
+{
+    return share_take(r, SHARE_REPLIES, bytes) ? 0 : -ENOBUFS;
+}
