@@ -1,10 +1,11 @@
 // auth.c: who calls. A key's team is the only team; the Unix socket is the operator's and needs no
-// key; where no key was ever made, whoever calls by loopback is the team "default".
+// key; where no key was ever made, whoever calls by loopback is the team "default", unless jobs do.
 #include "api/internal.h"
 
 #include "api/schema.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "conf/conf.h"
 #include "log/log.h"
 
 #include <errno.h>
@@ -169,14 +170,42 @@ static int key_of(struct api_call *c, const char **ret)
     return b || p;
 }
 
+// A job with the host's network would be the team "default", and read what others left there.
+static bool jobs_reach_loopback(const struct conf *c)
+{
+    return conf_bool(c, SETTING_NETWORK_ALLOW_HOST) ||
+           conf_bool(c, SETTING_LEGACY_FALLBACK_ENABLED) ||
+           !conf_bool(c, SETTING_FILESYSTEM_ISOLATION_ENABLED);
+}
+
+// Where it comes from says that it is somebody of this host, and no job.
+static bool is_of_host(const struct api_call *c)
+{
+    return http_peer(c->r)->local ||
+           (api_is_local(c) && !jobs_reach_loopback(c->api->with.conf));
+}
+
 static bool may(struct api_call *c)
 {
     enum api_who who = c->route->who;
-    bool enough = who == API_TEAM || c->admin || (who == API_OPERATOR && api_is_local(c));
+    bool enough = who == API_TEAM || c->admin || (who == API_OPERATOR && is_of_host(c));
     if (!enough) {
         api_fail(c, API_FORBIDDEN, "this needs an admin's key, or the service's Unix socket");
     }
     return enough;
+}
+
+static void refuse_keyless(struct api_call *c)
+{
+    if (c->api->has_keys) {
+        refuse(c, "Authorization: a key is needed: \"Authorization: Bearer KEY\"");
+    } else if (jobs_reach_loopback(c->api->with.conf)) {
+        refuse(c, "Authorization: a key is needed where jobs may have the host's network, as they "
+                  "reach this address, too; make one by `isle key create`");
+    } else {
+        refuse(c, "Authorization: without any key only callers by loopback are served, and no "
+                  "proxy; make one by `isle key create`");
+    }
 }
 
 // The team of a call without a key.
@@ -194,15 +223,12 @@ static bool take_keyless(struct api_call *c)
         snprintf(c->team, sizeof c->team, "%s", team);
         return true;
     }
-    if (c->route->who == API_OPERATOR && api_is_local(c)) {
+    if (c->route->who == API_OPERATOR && is_of_host(c)) {
         snprintf(c->team, sizeof c->team, "%s", default_team);
         return true;
     }
-    if (c->api->has_keys || !c->api->with.loopback || !api_is_local(c)) {
-        refuse(c, c->api->has_keys
-                      ? "Authorization: a key is needed: \"Authorization: Bearer KEY\""
-                      : "Authorization: without any key only callers by loopback are served, and "
-                        "no proxy; make one by `isle key create`");
+    if (c->api->has_keys || !c->api->with.loopback || !is_of_host(c)) {
+        refuse_keyless(c);
         return false;
     }
     snprintf(c->team, sizeof c->team, "%s", default_team);

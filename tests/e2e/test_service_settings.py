@@ -278,7 +278,7 @@ def test_audit_log(service, file, change):
     audit.rename(file.parent / "audit.1")
     hang_up(service)
     assert len(made().splitlines()) == 1
-    assert (file.parent / "audit.1").read_text().count("key created") == 1
+    assert (file.parent / "audit.1").read_text().count('"team":"audited"') == 1
     audit.unlink()
     audit.mkdir()
     hang_up(service)
