@@ -181,8 +181,7 @@ static bool jobs_reach_loopback(const struct conf *c)
 // Where it comes from says that it is somebody of this host, and no job.
 static bool is_of_host(const struct api_call *c)
 {
-    return http_peer(c->r)->local ||
-           (api_is_local(c) && !jobs_reach_loopback(c->api->with.conf));
+    return http_peer(c->r)->local || (api_is_local(c) && !jobs_reach_loopback(c->api->with.conf));
 }
 
 static bool may(struct api_call *c)

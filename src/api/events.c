@@ -237,7 +237,10 @@ static void tell(struct stream *s)
 static void changed(struct jobs_watch *w) { tell(w->ctx); }
 
 // Text and parsed, for as long as the reader takes. False: too much is held for readers already.
-static bool hold_result(struct stream *s, size_t len) { return http_hold(s->call->r, 2 * len) == 0; }
+static bool hold_result(struct stream *s, size_t len)
+{
+    return http_hold(s->call->r, 2 * len) == 0;
+}
 
 static void take_result(struct stream *s, const char *json, size_t len)
 {

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import time
-
 import harness
-import host
-import pytest
-import variants
-from service import JOBS, SESSIONS, Client, Service, serving
+from service import JOBS, SESSIONS, serving
 
 KEYS = "/api/v1/keys"
 
