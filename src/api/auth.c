@@ -116,10 +116,9 @@ static uint32_t count_failure(struct api_call *c)
     struct api_trier *t = trier_of(c->api, &net);
     bool same = memcmp(&t->ip, &net, sizeof net) == 0;
     bool over = now - t->since_ms >= API_TRIES_MS;
-    if (!t->failed || over) {
+    // Where two addresses have one place, the few tries of the one are forgotten for the other's.
+    if (!t->failed || over || (!same && t->failed < API_TRIES)) {
         *t = (struct api_trier){.ip = net, .since_ms = now};
-    } else if (!same && t->failed < API_TRIES) {
-        *t = (struct api_trier){.ip = net, .since_ms = now}; // another's few tries are forgotten
     }
     t->failed += t->failed <= API_TRIES;
     return t->failed > API_TRIES ? (uint32_t)((t->since_ms + API_TRIES_MS - now + 999) / 1000) : 0;

@@ -218,7 +218,7 @@ static void describe_type(struct buf *out, enum schema_type type, const struct s
     };
     bool named = of && type == SCHEMA_OBJECT;
     buf_puts(out, named ? of->name : words[type]);
-    if (type == SCHEMA_TEXT_OR) {
+    if (of && type == SCHEMA_TEXT_OR) {
         buf_puts(out, of->name);
     }
 }

@@ -7,32 +7,32 @@
 
 #define TEXT(n, h)                                                                                 \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .required = true, .help = h                                \
+        .name = (n), .type = SCHEMA_TEXT, .required = true, .help = (h)                            \
     }
 #define TEXT_NULL(n, h)                                                                            \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .required = true, .null = true, .help = h                  \
+        .name = (n), .type = SCHEMA_TEXT, .required = true, .null = true, .help = (h)              \
     }
 #define INT(n, h)                                                                                  \
     {                                                                                              \
-        .name = n, .type = SCHEMA_INT, .required = true, .help = h                                 \
+        .name = (n), .type = SCHEMA_INT, .required = true, .help = (h)                             \
     }
 #define INT_NULL(n, h)                                                                             \
     {                                                                                              \
-        .name = n, .type = SCHEMA_INT, .required = true, .null = true, .help = h                   \
+        .name = (n), .type = SCHEMA_INT, .required = true, .null = true, .help = (h)               \
     }
 #define BOOL(n, h)                                                                                 \
     {                                                                                              \
-        .name = n, .type = SCHEMA_BOOL, .required = true, .help = h                                \
+        .name = (n), .type = SCHEMA_BOOL, .required = true, .help = (h)                            \
     }
 #define TIME_NULL(n, h)                                                                            \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TIME, .required = true, .null = true,  \
-        .help = h                                                                                  \
+        .name = (n), .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TIME, .required = true,              \
+        .null = true, .help = (h)                                                                  \
     }
 #define ID(n, h)                                                                                   \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .form = SCHEMA_FORM_ID, .required = true, .help = h        \
+        .name = (n), .type = SCHEMA_TEXT, .form = SCHEMA_FORM_ID, .required = true, .help = (h)    \
     }
 
 const char *const status_names_listed[] = {"queued",    "preparing", "running",   "collecting",

@@ -8,16 +8,16 @@
 
 #define NAME(n, h)                                                                                 \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .form = SCHEMA_FORM_LINE, .min = 1, .max = STORE_NAME_MAX, \
-        .help = h                                                                                  \
+        .name = (n), .type = SCHEMA_TEXT, .form = SCHEMA_FORM_LINE, .min = 1,                      \
+        .max = STORE_NAME_MAX, .help = (h)                                                         \
     }
 #define NAME_NULL(n, h)                                                                            \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .required = true, .null = true, .help = h                  \
+        .name = (n), .type = SCHEMA_TEXT, .required = true, .null = true, .help = (h)              \
     }
 #define TIME(n, h)                                                                                 \
     {                                                                                              \
-        .name = n, .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TIME, .required = true, .help = h      \
+        .name = (n), .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TIME, .required = true, .help = (h)  \
     }
 #define TTL                                                                                        \
     {                                                                                              \
