@@ -98,7 +98,7 @@ struct sweep {
     const char *only;
     uint32_t number, refuse;
     unsigned least;
-    bool host_network, bwrap, plain;
+    bool host_network, bwrap, plain, serves;
 };
 
 // One start with the Nth call failing. False when there was no such call.
@@ -112,6 +112,8 @@ static bool one_start(const struct sweep *s, uint32_t call)
     config.allow_host_network = s->host_network;
     config.bwrap = s->bwrap ? &bwrap : NULL;
     config.plain = s->plain ? START_PLAIN_ALL : START_PLAIN_NEVER;
+    config.serves = config.n_passed = s->serves;
+    config.passed = &quiet;
     page->count = page->fired = 0;
     page->now =
         (struct inject_plan){.who = s->who, .target = call, .error = s->error, .number = s->number};
@@ -247,6 +249,16 @@ static const struct sweep sweeps[] = {
      .only = "open",
      .plain = true,
      .least = 10},
+    {.title = "front of a service",
+     .who = INJECT_FRONT,
+     .error = ENOMEM,
+     .serves = true,
+     .least = 60},
+    {.title = "service with a store",
+     .who = INJECT_INNER,
+     .error = ENOMEM,
+     .serves = true,
+     .least = 60},
     {.title = "launcher's first words", .who = INJECT_SERVICE, .error = ENOMEM, .least = 1},
 };
 
