@@ -1,6 +1,7 @@
 // SandboxResult: order of keys, nulls, exit statuses.
 #include "base/fd.h"
 #include "codec/json.h"
+#include "model/media.h"
 #include "model/result.h"
 #include "plan/plan.h"
 
@@ -176,11 +177,44 @@ static void every_name_exists(void **state)
     }
 }
 
+static void artifacts_have_addresses_where_there_is_a_service(void **state)
+{
+    (void)state;
+    struct result r;
+    result_init(&r, ID, 100, 100);
+    r.n_artifacts = 1;
+    r.artifacts = calloc(1, sizeof *r.artifacts);
+    r.artifacts[0] = (struct result_artifact){.path = strdup("d"),
+                                              .filename = strdup("ü \"100%.ZIP"),
+                                              .size_bytes = 3,
+                                              .folder = true,
+                                              .sha256 = "abc"};
+    r.artifact_urls = "/api/jobs/";
+    AUTO_FREE char *text = write_out(&r);
+    assert_non_null(strstr(text, "\"url\":\"/api/jobs/" ID "/artifacts/%C3%BC%20%22100%25.ZIP\""));
+    assert_non_null(strstr(text, "\"file_type\":\"directory\""));
+    assert_non_null(strstr(text, "\"checksum\":\"abc\",\"content_type\":\"application/zip\""));
+    result_done(&r);
+}
+
+static void types_go_by_the_name(void **state)
+{
+    (void)state;
+    assert_string_equal(media_type("a/b.CSV"), "text/csv");
+    assert_string_equal(media_type("b.svg"), "image/svg+xml");
+    assert_string_equal(media_type_inert("b.svg"), "application/octet-stream");
+    assert_string_equal(media_type_inert("b.png"), "image/png");
+    assert_string_equal(media_type("png"), "application/octet-stream");
+    assert_string_equal(media_type("a.png.exe"), "application/octet-stream");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_timeout_reads_as_documented),
         cmocka_unit_test(success_and_artifacts),
+        cmocka_unit_test(artifacts_have_addresses_where_there_is_a_service),
+        cmocka_unit_test(types_go_by_the_name),
         cmocka_unit_test(nothing_ran_is_level_none),
         cmocka_unit_test(without_a_sandbox_is_level_none),
         cmocka_unit_test(exit_statuses),

@@ -247,8 +247,8 @@ static void test_extended(void **state)
 static void add_ending(struct set *s, unsigned n, int64_t end_ms)
 {
     for (unsigned i = 0; i < n; i++) {
-        char id[37];
-        snprintf(id, sizeof id, "0190c3f0-0000-7000-8000-0000000000%02u", i);
+        char id[48];
+        snprintf(id, sizeof id, "0190c3f0-0000-7000-8000-0000000000%02u", i % 100);
         struct store_write w = {.kind = STORE_SESSION_CREATE,
                                 .session = {.id = {id, 36},
                                             .team = {"a", 1},

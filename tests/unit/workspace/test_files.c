@@ -172,6 +172,38 @@ static void a_device_is_not_even_opened(void **state)
     assert_int_equal(open_it(&f, "null"), FILES_SPECIAL);
 }
 
+static void what_is_not_whole_lies_where_the_caller_says(void **state)
+{
+    struct place *p = *state;
+    struct files f = the_files(p);
+    struct files_write w = {0};
+    assert_int_equal(mkdirat(p->outer, "parts", 0700), 0);
+    AUTO_CLOSE int parts = openat(p->outer, "parts", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct files_write_options o = {.max_bytes = 100, .parts = parts};
+    assert_int_equal(files_write_begin(&w, &f, "f", &o), 0);
+    assert_int_equal(files_write_add(&w, "text", 4), 0);
+    assert_int_equal(entries(p), 0);
+    assert_int_equal(faccessat(parts, w.temp, F_OK, 0), 0);
+    assert_int_equal(files_write_commit(&w), 0);
+    expect(p, "f", "text");
+    files_write_drop(&w);
+    assert_int_equal(files_write_begin(&w, &f, "g", &o), 0);
+    files_write_drop(&w);
+    assert_int_equal(unlinkat(p->outer, "parts", AT_REMOVEDIR), 0); // empty again
+}
+
+static void a_spool_has_no_name(void **state)
+{
+    struct place *p = *state;
+    int fd = -1;
+    char text[8] = "";
+    assert_int_equal(files_spool(p->ws, &fd), 0);
+    assert_int_equal(entries(p), 0);
+    assert_int_equal(pwrite(fd, "text", 4, 0), 4);
+    assert_int_equal(pread(fd, text, sizeof text, 0), 4);
+    close(fd);
+}
+
 static void a_file_is_written_whole(void **state)
 {
     struct place *p = *state;
@@ -414,6 +446,8 @@ int main(void)
         PLACE_TEST(a_file_opens_with_its_hash),
         PLACE_TEST(what_is_no_file_of_the_session_is_refused),
         PLACE_TEST(a_device_is_not_even_opened),
+        PLACE_TEST(what_is_not_whole_lies_where_the_caller_says),
+        PLACE_TEST(a_spool_has_no_name),
         PLACE_TEST(a_file_is_written_whole),
         PLACE_TEST(a_hard_link_keeps_its_content),
         PLACE_TEST(a_match_is_of_the_content),

@@ -29,11 +29,26 @@ static void a_freed_one_comes_back_last(void **state)
     free(u);
 }
 
+static void one_of_before_is_claimed(void **state)
+{
+    (void)state;
+    struct uids *u = calloc(1, sizeof *u);
+    assert_int_equal(uids_claim(u, PLAN_UID_WORKSPACE_0), 0);
+    assert_int_equal(uids_claim(u, PLAN_UID_WORKSPACE_0), -EBUSY);
+    assert_int_equal(uids_take(u), PLAN_UID_WORKSPACE_0 + 1);
+    assert_int_equal(uids_claim(u, PLAN_UID_WORKSPACE_0 - 1), -ERANGE);
+    assert_int_equal(uids_claim(u, PLAN_UID_WORKSPACE_END), -ERANGE);
+    u->count = 10;
+    assert_int_equal(uids_claim(u, PLAN_UID_WORKSPACE_0 + 10), -ERANGE);
+    free(u);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_are_given_once),
         cmocka_unit_test(a_freed_one_comes_back_last),
+        cmocka_unit_test(one_of_before_is_claimed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
