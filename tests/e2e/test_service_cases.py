@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
+import signal
 import statistics
 import time
 import urllib.parse
@@ -10,7 +12,7 @@ import urllib.parse
 import harness
 import host
 import pytest
-from service import JOBS, Service, serving
+from service import EXECUTE, JOBS, Service, serving
 from service_faults import run_until_failed, without_namespaces
 
 SLOW = harness.SLOW
@@ -118,6 +120,30 @@ def test_TMO_08_service_dies_during_a_run(isle, victim):
         assert s.python("return 1")["success"]
         # workspaces and groups of sandboxes that wait for a next job, and none of before
         assert harness.until(lambda: len(s.one_shot()) <= 2, 5), s.one_shot()
+
+
+@pytest.mark.parametrize("waits", [False, True], ids=["accepted", "waiting"])
+def test_API_12_sandbox_dies_before_the_start(isle, waits):
+    """The launcher stands still, so the job cannot begin, and then is gone: a failure with a reason, not emptiness."""
+    job = {"language": "python", "code": "print('ran')"}
+    with serving() as s:
+        os.kill(s.launcher_pid, signal.SIGSTOP)
+        if not waits:
+            ident = s.submit(job)
+            s.kill("launcher")
+            s.start()
+            r = s.wait(ident)
+            assert r["reason"] == "worker_lost" or (r["reason"] == "ok" and r["stdout"] == "ran\n"), r
+            return
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            call = pool.submit(s.client().post, EXECUTE, job)
+            time.sleep(0.3)
+            s.kill("launcher")
+            try:
+                a = call.result(20 * SLOW)
+            except OSError:
+                return  # the connection ended without an answer: no success either
+        assert a.status == 503 or (not a.data["success"] and a.data["error"]), a
 
 
 def test_TMO_10_no_zombies_of_a_service(service):

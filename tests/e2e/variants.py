@@ -87,7 +87,7 @@ F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU g
 F10 LU groups     F11 LU groups     F14 LU groups   F12 -
 H24 -    H25 -   H16 -   H26 L   H02 -   H03 -   H04 -   H05 -   H08 -   H10 -   H13 -   H14 -   H15 -
 H18 -   H19 -   H22 -   H12 -   H20 -
-API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -   API-09 -
+API-01 -  API-03 -  API-04 -  API-05 -  API-06 -  API-07 -   API-09 -   API-12 -
 ART-03 LU  ART-05 LU  ART-09 -   ART-02 LU   ART-04 -   ART-06 -
 CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON-08 L   CON-12 L   CON-10 -
 BIG-03 -   BIG-02 -
