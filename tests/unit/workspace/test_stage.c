@@ -23,7 +23,7 @@ static void files_arrive_with_parents_modes_and_owner(void **state)
     };
     struct job j = {.files = files, .n_files = ARRAY_LEN(files)};
     struct stage_need need;
-    struct stage_error error = {""};
+    struct stage_error error = {.text = ""};
     assert_int_equal(stage_measure(&j, &need, &error), 0);
     assert_int_equal(need.bytes, 2 * 4096);
     // the root, four folders, three files, deep, deep/er
@@ -65,7 +65,7 @@ static void one_byte_too_much_is_refused_by_name(void **state)
         {.target = (char *)(uintptr_t) "b", .mode = 0644, .fd = source("de", 2)},
     };
     struct job j = {.files = files, .n_files = 2};
-    struct stage_error error = {""};
+    struct stage_error error = {.text = ""};
     assert_int_equal(stage_files(p->ws, &j, getuid(), 4, &error), -ENOSPC);
     assert_string_equal(error.text, "input_files: b: larger than what limits.disk_mb leaves");
     close(files[0].fd);
@@ -84,7 +84,7 @@ static void contents_of_the_job_arrive(void **state)
     files[1].content = (char *)(uintptr_t) "";
     struct job j = {.files = files, .n_files = 2};
     struct stage_need need;
-    struct stage_error error = {""};
+    struct stage_error error = {.text = ""};
     char text[8] = "";
     assert_int_equal(stage_measure(&j, &need, &error), 0);
     assert_int_equal(need.bytes, 4096);
@@ -141,7 +141,7 @@ static void a_source_that_is_no_file_is_refused(void **state)
     struct job_file files[] = {{.target = (char *)(uintptr_t) "x", .mode = 0644, .fd = ends[0]}};
     struct job j = {.files = files, .n_files = 1};
     struct stage_need need;
-    struct stage_error error = {""};
+    struct stage_error error = {.text = ""};
     assert_int_equal(stage_measure(&j, &need, &error), -EINVAL);
     assert_string_equal(error.text, "input_files: x: the source is not a regular file");
     close(ends[0]);
