@@ -26,7 +26,8 @@ void api_fail_session(struct api_call *c, int refusal)
         break;
     case SESSIONS_NO_UID:
         api_fail_later(c, API_LIMITED, RETRY_SECONDS,
-                       "session: as many live as there may be; delete one, or come back later");
+                       "session: as many live as there may be, of all or of one team; delete one, or come "
+                       "back later");
         break;
     case SESSIONS_NO_DISK:
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS,

@@ -20,9 +20,6 @@
 
 enum { HOUR_MS = 3600 * 1000 };
 
-// Sessions leave some of the uids to jobs without one.
-enum { MOST_SESSIONS_OF_4_UIDS = 3 };
-
 // ---- the table
 
 static size_t bucket(const char *id, size_t len)
@@ -262,11 +259,17 @@ static bool disk_full(const struct sessions *s)
     return f.f_bavail * block < disk_floor(f.f_blocks * block);
 }
 
+static void unmake(struct op *o)
+{
+    o->s->n_making--;
+    uids_give(o->s->config.uids, o->session->uid);
+    session_free(o->session);
+}
+
 static void op_fail(struct op *o, int error)
 {
     if (o->session) {
-        uids_give(o->s->config.uids, o->session->uid);
-        session_free(o->session);
+        unmake(o);
     }
     answer_error(o->answer, o->ctx,
                  error == -ENOSPC || error == -EDQUOT ? (int)SESSIONS_NO_DISK : error);
@@ -284,8 +287,7 @@ static void created_before(struct op *o, const char *id, size_t len)
     } else if (e->removing || e->expires_ms <= clock_wall_ms()) {
         create(o);
     } else {
-        uids_give(o->s->config.uids, o->session->uid);
-        session_free(o->session);
+        unmake(o);
         answer_session(o->answer, o->ctx, e, true);
         free(o);
     }
@@ -309,6 +311,7 @@ static void created(void *ctx, const struct store_outcome *out)
         op_fail(o, error);
         return;
     }
+    o->s->n_making--;
     session_insert(e);
     sessions_look_later(o->s, e->expires_ms);
     answer_session(o->answer, o->ctx, e, false);
@@ -329,17 +332,23 @@ static void create(struct op *o)
     }
 }
 
-static bool too_many(const struct sessions *s)
+// No new one can be made; that of a conversation is still found.
+static void find_only(struct sessions *s, const struct sessions_create *c, int refusal,
+                      sessions_answer answer, void *ctx)
 {
-    uint64_t uids = s->config.uids->count ? s->config.uids->count : UIDS_COUNT;
-    return (s->n_active + s->n_removing + 1) * 4 > uids * MOST_SESSIONS_OF_4_UIDS;
+    const struct session *e = session_of_names(s, c, clock_wall_ms());
+    if (e) {
+        answer_session(answer, ctx, e, true);
+    } else {
+        answer_error(answer, ctx, refusal);
+    }
 }
 
 void sessions_create(struct sessions *s, const struct sessions_create *c, sessions_answer answer,
                      void *ctx)
 {
-    if (disk_full(s) || too_many(s)) {
-        answer_error(answer, ctx, disk_full(s) ? SESSIONS_NO_DISK : SESSIONS_NO_UID);
+    if (disk_full(s) || !sessions_may_have(s, c->team)) {
+        find_only(s, c, disk_full(s) ? SESSIONS_NO_DISK : SESSIONS_NO_UID, answer, ctx);
         return;
     }
     char id[37];
@@ -361,6 +370,7 @@ void sessions_create(struct sessions *s, const struct sessions_create *c, sessio
         return;
     }
     *o = (struct op){.s = s, .answer = answer, .ctx = ctx, .session = e};
+    s->n_making++;
     e->uid = uids_take(s->config.uids);
     if (e->uid) {
         create(o);

@@ -51,7 +51,7 @@ void sessions_free(struct sessions *s);
 enum sessions_refusal {
     SESSIONS_MISSING = 1, // never existed, or another team's
     SESSIONS_EXPIRED,     // expired or deleted
-    SESSIONS_NO_UID,      // as many sessions live as there may be: come back later
+    SESSIONS_NO_UID,      // as many live as there may be, of all or of the team: come back later
     SESSIONS_NO_DISK,     // the disk of the workspaces is full
 };
 

@@ -1,6 +1,6 @@
 // sessions_inner.h: what the parts of sessions.h share: sessions.c answers callers, sessions_end.c
 // is what happens by itself (start, ends, removal), sessions_room.c who works in one and what it
-// takes.
+// takes, sessions_share.c how many there may be.
 #ifndef ISLE_SERVE_SESSIONS_INNER_H
 #define ISLE_SERVE_SESSIONS_INNER_H
 
@@ -45,7 +45,7 @@ struct sessions {
     struct cleaner *cleaner;
     struct session *buckets[SESSIONS_BUCKETS];
     struct session_hash hashes[SESSIONS_HASHES];
-    uint64_t n_active, n_removing;
+    uint64_t n_active, n_removing, n_making; // making: with the store, in no bucket yet
     struct loop_timer due;
     char page[STORE_ID_MAX + 1]; // of the list that is read at the start: its last id
     int64_t page_rows;
@@ -73,6 +73,12 @@ void session_end(struct session *e);  // by its time, or deleted
 void session_left(struct session *e); // nobody works in it: if it has ended, its files go
 void sessions_look_later(struct sessions *s, int64_t at_ms); // at ends, not later than then
 void sessions_look(struct loop_timer *t);
+
+// sessions_share.c
+bool sessions_may_have(const struct sessions *s, const char *team); // one more
+// The one that lives and has these names; NULL: none, or no conversation is named.
+const struct session *session_of_names(const struct sessions *s, const struct sessions_create *c,
+                                       int64_t now_ms);
 
 // sessions_room.c
 void session_measure(struct session *e);

@@ -342,14 +342,20 @@ static void test_room(void **state)
 static void test_no_uid_left(void **state)
 {
     struct set *s = *state;
-    s->uids.count = 4; // three for sessions
+    s->uids.count = 8; // six for sessions, of a team as many as are left
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(create(s, "a", NULL), 0);
+        assert_int_equal(create(s, "a", &"of one conversation"[i]), 0);
     }
     assert_int_equal(create(s, "a", NULL), SESSIONS_NO_UID);
-    assert_int_equal(end_it(s, "a", s->id), 0);
+    assert_int_equal(create(s, "a", "of one conversation"), 0);
+    assert_true(s->same);
+    assert_int_equal(create(s, "b", NULL), 0);
+    assert_int_equal(create(s, "b", NULL), SESSIONS_NO_UID);
+    assert_int_equal(create(s, "c", NULL), 0);
+    assert_int_equal(create(s, "d", NULL), SESSIONS_NO_UID);
+    assert_int_equal(end_it(s, "c", s->id), 0);
     place_run(&s->place, nothing_left, s);
-    assert_int_equal(create(s, "a", NULL), 0);
+    assert_int_equal(create(s, "d", NULL), 0);
 }
 
 static void row(void *ctx, const struct store_session *r)
