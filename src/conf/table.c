@@ -182,7 +182,8 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                              .min = 1,
                              .max = 1000000,
                              .live = true,
-                             .help = "jobs that wait, of all teams; one more is refused"},
+                             .help = "jobs that wait, of all teams; one more is refused, "
+                                     "unless less than an eighth is of its team"},
     [SETTING_QUEUE_TEAM_LIMIT] = {.name = "SANDBOX_QUEUE_TEAM_LIMIT",
                                   .type = SETTING_NUMBER,
                                   .unit = "jobs",

@@ -170,6 +170,18 @@ static uint32_t retry_after_s(const struct queue *q, uint32_t length, uint32_t s
     return s > QUEUE_RETRY_MAX_S ? QUEUE_RETRY_MAX_S : (uint32_t)s;
 }
 
+static uint32_t at_least_1(uint32_t n) { return n ? n : 1; }
+
+// A full queue still takes in teams of which little waits, up to half as many again: one that keeps
+// it full does not keep others out.
+static bool is_full(const struct queue *q, const struct queue_team *t)
+{
+    uint32_t bound = q->limits.waiting;
+    bool spared = t->waiting < at_least_1(bound / QUEUE_SPARED_PART) &&
+                  q->waiting - bound < at_least_1(bound / 2);
+    return q->waiting >= bound && !spared;
+}
+
 // 0 or a positive answer of queue_add().
 static int check_bounds(const struct queue *q, const struct queue_team *t,
                         struct queue_refusal *ret)
@@ -181,10 +193,10 @@ static int check_bounds(const struct queue *q, const struct queue_team *t,
     }
     if (q->limits.team_waiting != 0 && t->waiting >= q->limits.team_waiting) {
         *ret = (struct queue_refusal){t->waiting, q->limits.team_waiting,
-                                      retry_after_s(q, t->waiting, share ? share : 1)};
+                                      retry_after_s(q, t->waiting, at_least_1(share))};
         return QUEUE_TEAM_FULL;
     }
-    if (q->waiting >= q->limits.waiting) {
+    if (is_full(q, t)) {
         *ret = (struct queue_refusal){q->waiting, q->limits.waiting,
                                       retry_after_s(q, q->waiting, q->limits.slots)};
         return QUEUE_FULL;

@@ -43,10 +43,14 @@ enum queue_mode {
     QUEUE_STOPPED, // nothing starts either; what runs may end
 };
 
+// Of a full queue's length: a team of which less waits is still taken in, until half as many as the
+// bound wait beyond it.
+enum { QUEUE_SPARED_PART = 8 };
+
 struct queue_limits {
     uint32_t slots;        // jobs that run at once
     uint32_t team_running; // of one team; 0: no bound but the slots
-    uint32_t waiting;      // jobs that wait, in all
+    uint32_t waiting;      // jobs that wait, in all; see QUEUE_SPARED_PART
     uint32_t team_waiting; // of one team; 0: no bound but the former
 };
 

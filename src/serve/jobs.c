@@ -14,7 +14,8 @@ enum {
     RESULT_MAX_BYTES = 256 << 20,
     MACHINE_PER_CENT = 90, // of its memory, for all jobs together
 };
-// What jobs that wait with a caller may hold of the service's own memory.
+// What jobs that wait with a caller may hold of the service's own memory; those of one team no more
+// than is left for the others.
 #define HELD_MAX_BYTES (UINT64_C(256) << 20)
 
 static const char stopping[] = "Cancelled: the service is being stopped";
@@ -156,6 +157,18 @@ static int check_session(struct jobs *j, const char *team, const char *session)
     return e == SESSIONS_MISSING ? JOBS_NO_SESSION : e == SESSIONS_EXPIRED ? JOBS_SESSION_GONE : 0;
 }
 
+static bool holds_too_much(const struct jobs *j, const char *team)
+{
+    uint64_t own = 0;
+    if (j->held_bytes <= HELD_MAX_BYTES / 2 || j->held_bytes > HELD_MAX_BYTES) {
+        return j->held_bytes > HELD_MAX_BYTES;
+    }
+    for (const struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
+        own += strcmp(t->team, team) == 0 ? t->held_bytes : 0;
+    }
+    return own > HELD_MAX_BYTES - j->held_bytes;
+}
+
 // A task in the queue, or what is in the way of it.
 static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, struct task **ret,
                    struct queue_refusal *ret_queue)
@@ -163,7 +176,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     int e = j->closed                   ? JOBS_CLOSED
             : j->config.limits.disabled ? JOBS_DISABLED
                                         : check_session(j, s->team, s->job.session);
-    if (!e && j->held_bytes > HELD_MAX_BYTES) {
+    if (!e && holds_too_much(j, s->team)) {
         struct queue_stats q;
         queue_stats(j->queue, &q);
         *ret_queue = (struct queue_refusal){q.waiting, j->config.limits.queue.waiting, 1};

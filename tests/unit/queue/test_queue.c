@@ -227,6 +227,33 @@ static void refusals_carry_length_and_an_estimate(void **state)
     queue_free(q);
 }
 
+static void who_fills_the_queue_keeps_nobody_out(void **state)
+{
+    (void)state;
+    struct queue *q;
+    struct queue_limits limits = {.slots = 1, .waiting = 16};
+    struct queue_entry a[17], b[3], c[2], d[2], e[2], f = job("f", NULL);
+    assert_int_equal(queue_new(&limits, &q), 0);
+    for (int i = 0; i < 17; i++) {
+        a[i] = job("a", NULL);
+        assert_int_equal(queue_add(q, &a[i], 0, NULL), i < 16 ? 0 : QUEUE_FULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        b[i] = job("b", NULL);
+        assert_int_equal(queue_add(q, &b[i], 0, NULL), i < 2 ? 0 : QUEUE_FULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        c[i] = job("c", NULL);
+        d[i] = job("d", NULL);
+        e[i] = job("e", NULL);
+        add(q, &c[i], 0);
+        add(q, &d[i], 0);
+        add(q, &e[i], 0);
+    }
+    assert_int_equal(queue_add(q, &f, 0, NULL), QUEUE_FULL); // 24: that is the end
+    queue_free(q);
+}
+
 static void names_are_bounded(void **state)
 {
     (void)state;
@@ -479,6 +506,7 @@ int main(void)
         cmocka_unit_test(a_session_runs_one_at_a_time_and_others_pass),
         cmocka_unit_test(a_cancelled_job_of_a_session_lets_the_next_one_forward),
         cmocka_unit_test(refusals_carry_length_and_an_estimate),
+        cmocka_unit_test(who_fills_the_queue_keeps_nobody_out),
         cmocka_unit_test(names_are_bounded),
         cmocka_unit_test(deadlines_come_in_order_and_are_told_apart),
         cmocka_unit_test(what_does_not_fit_waits_and_others_pass),

@@ -144,6 +144,13 @@ static void start_all(struct model *m)
     }
 }
 
+static bool full_for(struct model *m, const char *team)
+{
+    unsigned all = (unsigned)count(m, QUEUE_WAITING, NULL), bound = m->limits.waiting;
+    return all >= bound + bound / 2 ||
+           (all >= bound && (unsigned)count(m, QUEUE_WAITING, team) >= bound / QUEUE_SPARED_PART);
+}
+
 static void add_one(struct model *m, int i)
 {
     struct queue_entry *e = &m->jobs[i];
@@ -158,7 +165,7 @@ static void add_one(struct model *m, int i)
     int expected = 0;
     if (!e->accepted && count(m, QUEUE_WAITING, e->team) >= m->limits.team_waiting) {
         expected = QUEUE_TEAM_FULL;
-    } else if (!e->accepted && count(m, QUEUE_WAITING, NULL) >= m->limits.waiting) {
+    } else if (!e->accepted && full_for(m, e->team)) {
         expected = QUEUE_FULL;
     }
     struct queue_refusal refusal;
