@@ -3,8 +3,10 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "io/work.h"
+#include "workspace/disk.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -147,10 +149,19 @@ static int make_folder(struct artifacts_writer *w)
     return w->dir < 0 ? -errno : 0;
 }
 
+// The last of the disk is the store's, which has to record how jobs end.
+static int check_room(int fd, size_t len)
+{
+    uint64_t left = 0;
+    int e = disk_left(fd, &left);
+    return e ? e : left == 0 || left < len ? -ENOSPC : 0;
+}
+
 int artifacts_begin(struct artifacts_writer *w)
 {
     char name[16];
-    int e = w->dir < 0 ? make_folder(w) : 0;
+    int e = check_room(w->to->dir, 0);
+    e = !e && w->dir < 0 ? make_folder(w) : e;
     if (e) {
         return e;
     }
@@ -166,7 +177,8 @@ int artifacts_begin(struct artifacts_writer *w)
 
 int artifacts_add(struct artifacts_writer *w, const char *data, size_t len)
 {
-    return fd_write_all(w->fd, data, len);
+    int e = check_room(w->fd, len);
+    return e ? e : fd_write_all(w->fd, data, len);
 }
 
 static int sync_file(int dir, uint32_t n)

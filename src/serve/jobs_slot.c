@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statfs.h>
 
 enum {
     RETRY_MS = 500,   // when something is short and nothing of ours will give it back
@@ -353,13 +352,9 @@ static void begin(struct task *t)
 
 static uint64_t free_disk(const struct jobs *j)
 {
-    struct statfs s;
-    if (fstatfs(j->config.pipeline->workspace_root, &s)) {
-        return UINT64_MAX; // then the job itself will say
-    }
-    uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
-    uint64_t floor = disk_floor((uint64_t)s.f_blocks * block), now = (uint64_t)s.f_bavail * block;
-    return now > floor ? now - floor : 0;
+    uint64_t left = UINT64_MAX; // when nobody knows the job itself will say
+    disk_left(j->config.pipeline->workspace_root, &left);
+    return left;
 }
 
 // What there is now. One job may always run, whatever it asks for, unless there is nothing at all.

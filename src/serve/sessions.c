@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
 
 enum { HOUR_MS = 3600 * 1000 };
 
@@ -251,12 +250,8 @@ struct op {
 // Not enough room for one more to be of use.
 static bool disk_full(const struct sessions *s)
 {
-    struct statfs f;
-    if (fstatfs(s->kept, &f)) {
-        return false;
-    }
-    uint64_t block = (uint64_t)(f.f_frsize ? f.f_frsize : f.f_bsize);
-    return f.f_bavail * block < disk_floor(f.f_blocks * block);
+    uint64_t left = 0;
+    return disk_left(s->kept, &left) == 0 && left == 0;
 }
 
 static void unmake(struct op *o)

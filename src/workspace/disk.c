@@ -9,7 +9,9 @@
 enum {
     STEP_ENTRIES = 4000, // a few ms of walking at a time
     FLOOR_MB = 256,
+    FLOOR_INODES = 10000,
     SMALL_MB = 16, // a job that holds less is not what fills the host
+    SMALL_ENTRIES = 1000,
     // The longest between two walks while free space moves at all: another's deleting may hide this
     // job's writing.
     REWALK_MS = 1000,
@@ -22,9 +24,18 @@ uint64_t disk_floor(uint64_t total_bytes)
     return part < fixed ? part : fixed;
 }
 
+static uint64_t fall(uint64_t from, uint64_t to) { return from > to ? from - to : 0; }
+
 struct space {
-    uint64_t free, total, inodes; // bytes, bytes, free inodes
+    uint64_t free, total;          // bytes
+    uint64_t inodes, total_inodes; // free, and 0 in all where the file system has no such number
 };
+
+static bool inodes_at_floor(const struct space *s)
+{
+    uint64_t part = s->total_inodes / 20;
+    return s->inodes < (part < FLOOR_INODES ? part : FLOOR_INODES);
+}
 
 static int look_at(int root, struct space *ret)
 {
@@ -33,8 +44,18 @@ static int look_at(int root, struct space *ret)
         return -errno;
     }
     uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
-    *ret = (struct space){s.f_bfree * block, s.f_blocks * block, s.f_ffree};
+    *ret = (struct space){s.f_bfree * block, s.f_blocks * block, s.f_ffree, s.f_files};
     return 0;
+}
+
+int disk_left(int fd, uint64_t *ret_bytes)
+{
+    struct space now = {0};
+    int e = look_at(fd, &now);
+    if (!e) {
+        *ret_bytes = inodes_at_floor(&now) ? 0 : fall(now.free, disk_floor(now.total));
+    }
+    return e;
 }
 
 int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries)
@@ -55,8 +76,6 @@ int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entrie
 }
 
 void disk_end(struct disk *d) { walk_end(&d->walk); }
-
-static uint64_t fall(uint64_t from, uint64_t to) { return from > to ? from - to : 0; }
 
 // The blocks of the folders that every workspace has are nobody's use.
 static uint64_t own_bytes(const struct disk *d)
@@ -124,6 +143,9 @@ static bool wants_walk(const struct disk *d, const struct space *now)
 static bool at_floor(const struct disk *d, const struct space *now)
 {
     uint64_t fell = fall(d->first_free, now->free);
+    if (inodes_at_floor(now) && d->used_entries > SMALL_ENTRIES) {
+        return true;
+    }
     return now->free < disk_floor(now->total) &&
            (fell > d->max_bytes || d->used_bytes > (uint64_t)SMALL_MB << 20);
 }

@@ -51,5 +51,8 @@ int64_t disk_of_tmpfs(int fd);
 
 // What must stay free on the file system (f_blocks bytes in all): the smaller of 256 MB and 5 %.
 uint64_t disk_floor(uint64_t total_bytes);
+// What may still be written to the file system of `fd` by whoever is not the service itself: 0 at
+// the floor, or when of its inodes fewer are free than the smaller of 10,000 and 5 %. 0 or -errno.
+int disk_left(int fd, uint64_t *ret_bytes);
 
 #endif

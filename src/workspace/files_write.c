@@ -8,18 +8,14 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/statfs.h>
 
 enum { HASH_PIECE_BYTES = 512 * 1024 }; // of the old content in one call: about 2 ms
 
 static int room(int fd, size_t len)
 {
-    struct statfs s;
-    if (fstatfs(fd, &s)) {
-        return -errno;
-    }
-    uint64_t block = (uint64_t)(s.f_frsize ? s.f_frsize : s.f_bsize);
-    return s.f_bfree * block < disk_floor(s.f_blocks * block) + len ? FILES_FULL : 0;
+    uint64_t left = 0;
+    int e = disk_left(fd, &left);
+    return e ? e : left == 0 || left < len ? FILES_FULL : 0;
 }
 
 // Whether the entry that is there, or none, is what the caller wants to write over.

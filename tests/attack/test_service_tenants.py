@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import subprocess
+
 import harness
-from service import JOBS, SESSIONS, serving
+import pytest
+import variants
+from service import JOBS, SESSIONS, Service, serving
 
 KEYS = "/api/v1/keys"
 
@@ -34,3 +40,44 @@ for path in params["paths"]:
         assert r["stdout"] == "".join(f"{path} 401\n" for path in paths), r
         assert nobody.get("/metrics").status == 401
         assert admin.get("/metrics").status == 200
+
+
+@contextlib.contextmanager
+def small_disk(megabytes: int, inodes: int):
+    """A service whose data folder is a disk of its own."""
+    if variants.Session.account:
+        pytest.skip("mounts a disk")
+    with variants.folder("isle-disk-") as folder:
+        folder.chmod(0o755)
+        options = f"size={megabytes}m,nr_inodes={inodes},mode=755"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "isle-test", folder], check=True)
+        s = Service(folder, {"SANDBOX_WORKER_CONCURRENCY": "2"})
+        try:
+            s.start()
+            yield s
+            s.stop()
+        finally:
+            s.abandon()
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_what_one_keeps_leaves_the_last_of_the_disk_to_the_store():
+    """Files without content use up the inodes, artifacts the bytes; jobs run and are recorded all the same."""
+    with small_disk(64, 800) as s, s.client(s.new_key("a")) as a, s.client(s.new_key("b")) as b:
+        session = a.post(SESSIONS, {}).data["session_id"]
+        for n in range(800):
+            r = a.call("PUT", f"{SESSIONS}/{session}/files/{n}", body=b"")
+            if r.status != 201:
+                break
+        assert r.status == 503 and "full" in r.msg, (n, r)
+        assert os.statvfs(s.data).f_ffree >= 800 // 20 - 5
+        assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
+        assert a.call("DELETE", f"{SESSIONS}/{session}").status == 200
+        assert harness.until(lambda: os.statvfs(s.data).f_ffree > 500, 20)
+        big = {"language": "bash", "code": "head -c 8000000 /dev/zero > x", "artifacts": ["x"]}
+        ends = [a.wait(a.submit(big)) for _ in range(9)]
+        assert ends[0]["success"] and not ends[-1]["success"], ends[-1]
+        assert "No space left" in ends[-1]["error"], ends[-1]
+        disk = os.statvfs(s.data)
+        assert disk.f_bavail * 20 >= disk.f_blocks, disk
+        assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
