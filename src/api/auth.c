@@ -61,7 +61,7 @@ void api_auth_forget(struct api *a, const char *key_id)
 static bool is_key(const struct api_key *k, const char *text, size_t len)
 {
     const struct store_key record = {
-        .id = {k->id, strlen(k->id)},
+        .id = store_text_of(k->id),
         .salt = {(const char *)k->salt, sizeof k->salt},
         .hash = {(const char *)k->hash, sizeof k->hash},
         .revoked_ms = k->revoked,
@@ -80,7 +80,7 @@ static void touch(struct api *a, struct api_key *k)
     const struct store_write w = {
         .kind = STORE_KEY_TOUCH,
         .lazy = true,
-        .key = {.id = {k->id, strlen(k->id)}, .used_ms = now},
+        .key = {.id = store_text_of(k->id), .used_ms = now},
     };
     store_write(a->with.store, &w, NULL, NULL);
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     ANSWER_MAX_BYTES = 256 << 20,
@@ -98,6 +97,7 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
 {
     struct submit *s = w->ctx;
     (void)r;
+    loop_timer_clear(s->loop, &s->timer);
     answer_json(s->call, 200, json, len);
 }
 
@@ -191,29 +191,6 @@ struct listing {
     char last[STORE_ID_MAX + 1];
 };
 
-static void put_ms(struct buf *out, const char *key, int64_t ms)
-{
-    struct tm t;
-    time_t seconds = (time_t)(ms / 1000);
-    char text[40], whole[64];
-    if (ms <= 0 || !gmtime_r(&seconds, &t)) {
-        json_put_text(out, key, NULL);
-        return;
-    }
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &t);
-    snprintf(whole, sizeof whole, "%s.%03dZ", text, (int)(ms % 1000));
-    json_put_text(out, key, whole);
-}
-
-static void put_text_of(struct buf *out, const char *key, const struct store_text *t)
-{
-    if (t->data) {
-        json_put_bytes(out, key, t->data, t->len);
-    } else {
-        json_put_text(out, key, NULL);
-    }
-}
-
 static void on_row(void *ctx, const struct store_record *r)
 {
     struct listing *l = ctx;
@@ -223,13 +200,13 @@ static void on_row(void *ctx, const struct store_record *r)
     enum job_status status = jobs_status(l->call->with->jobs, l->last, (enum job_status)j->status);
     l->rows++;
     json_begin(out, NULL, '{');
-    put_text_of(out, "job_id", &j->id);
+    json_put_bytes(out, "job_id", j->id.data, j->id.len);
     json_put_text(out, "status", status_names[status]);
-    put_text_of(out, "reason", &j->reason);
-    put_text_of(out, "session_id", &j->session);
-    put_ms(out, "submitted_at", j->submitted_ms);
-    put_ms(out, "started_at", j->started_ms);
-    put_ms(out, "ended_at", j->ended_ms);
+    json_put_bytes(out, "reason", j->reason.data, j->reason.len);
+    json_put_bytes(out, "session_id", j->session.data, j->session.len);
+    json_put_time(out, "submitted_at", j->submitted_ms);
+    json_put_time(out, "started_at", j->started_ms);
+    json_put_time(out, "ended_at", j->ended_ms);
     json_end(out, '}');
 }
 
@@ -292,8 +269,8 @@ static void list_jobs(struct api_call *c)
     json_begin(&l->data, NULL, '{');
     json_begin(&l->data, "items", '[');
     struct store_query q = {.kind = STORE_LIST_JOBS,
-                            .team = {c->team, strlen(c->team)},
-                            .cursor = {cursor, cursor ? strlen(cursor) : 0},
+                            .team = store_text_of(c->team),
+                            .cursor = store_text_of(cursor),
                             .status = status,
                             .limit = limit};
     store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, l});

@@ -76,16 +76,11 @@ static void hand_in(struct change *ch, const struct store_write *w, store_done d
     }
 }
 
-static void put_text(struct buf *out, const char *key, const struct store_text *t)
-{
-    json_put_bytes(out, key, t->data ? t->data : "", t->len);
-}
-
 static void put_key(struct buf *out, const struct store_key *k)
 {
-    put_text(out, "id", &k->id);
-    put_text(out, "team", &k->team);
-    put_text(out, "name", &k->name);
+    json_put_bytes(out, "id", k->id.data, k->id.len);
+    json_put_bytes(out, "team", k->team.data, k->team.len);
+    json_put_bytes(out, "name", k->name.data, k->name.len);
     json_put_bool(out, "admin", k->admin != 0);
     json_put_time(out, "created_at", k->created_ms);
     json_put_time(out, "revoked_at", k->revoked_ms);
@@ -105,8 +100,8 @@ static struct store_key record_of(const struct change *ch)
 {
     return (struct store_key){
         .id = {ch->id, KEY_ID_CHARS},
-        .team = {ch->team, strlen(ch->team)},
-        .name = {ch->name, strlen(ch->name)},
+        .team = store_text_of(ch->team),
+        .name = store_text_of(ch->name),
         .salt = {(const char *)ch->key.salt, sizeof ch->key.salt},
         .hash = {(const char *)ch->key.hash, sizeof ch->key.hash},
         .admin = ch->admin,
@@ -223,7 +218,7 @@ static void list(struct api_call *c)
     json_begin(&l->data, NULL, '{');
     json_begin(&l->data, "items", '[');
     const struct store_query q = {
-        .kind = STORE_LIST_KEYS, .team = {team, team ? strlen(team) : 0}, .limit = STORE_LIST_MAX};
+        .kind = STORE_LIST_KEYS, .team = store_text_of(team), .limit = STORE_LIST_MAX};
     const struct store_reader reader = {list_row, list_end, l};
     store_read(c->with->store, &q, &reader);
 }

@@ -25,9 +25,10 @@ void api_fail_session(struct api_call *c, int refusal)
         api_fail(c, API_GONE, "session: it has expired or was deleted");
         break;
     case SESSIONS_NO_UID:
-        api_fail_later(c, API_LIMITED, RETRY_SECONDS,
-                       "session: as many live as there may be, of all or of one team; delete one, or come "
-                       "back later");
+        api_fail_later(
+            c, API_LIMITED, RETRY_SECONDS,
+            "session: as many live as there may be, of all or of one team; delete one, or come "
+            "back later");
         break;
     case SESSIONS_NO_DISK:
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS,
@@ -40,23 +41,14 @@ void api_fail_session(struct api_call *c, int refusal)
 
 // ---- one session as JSON
 
-static void put_text(struct buf *out, const char *key, const struct store_text *t)
-{
-    if (t->data) {
-        json_put_bytes(out, key, t->data, t->len);
-    } else {
-        json_put_text(out, key, NULL);
-    }
-}
-
 static void put_session(struct buf *out, const struct store_session *s)
 {
     json_begin(out, NULL, '{');
-    put_text(out, "session_id", &s->id);
-    put_text(out, "conversation_id", &s->conversation);
-    put_text(out, "agent_id", &s->agent);
-    put_text(out, "team_id", &s->team);
-    put_text(out, "user_id", &s->user);
+    json_put_bytes(out, "session_id", s->id.data, s->id.len);
+    json_put_bytes(out, "conversation_id", s->conversation.data, s->conversation.len);
+    json_put_bytes(out, "agent_id", s->agent.data, s->agent.len);
+    json_put_bytes(out, "team_id", s->team.data, s->team.len);
+    json_put_bytes(out, "user_id", s->user.data, s->user.len);
     json_put_time(out, "created_at", s->created_ms);
     json_put_time(out, "expires_at", s->expires_ms);
     json_put_int(out, "disk_usage_bytes", s->disk_bytes);
@@ -126,7 +118,7 @@ static void deleted(void *ctx, const struct sessions_outcome *o)
     log_event_of(c, w->event, o->session);
     struct buf data = BUF_INIT(SESSION_BYTES);
     json_begin(&data, NULL, '{');
-    put_text(&data, "session_id", &o->session->id);
+    json_put_bytes(&data, "session_id", o->session->id.data, o->session->id.len);
     json_end(&data, '}');
     api_reply(c, 200, &data);
 }

@@ -42,6 +42,11 @@ void submit_refuse(struct api_call *c, int error, const struct queue_refusal *qu
             "the queue is full: %u jobs wait, which is the most (SANDBOX_QUEUE_LIMIT %u)",
             queue->length, queue->bound);
         break;
+    case JOBS_HEAVY:
+        api_fail_later(c, API_LIMITED, queue->retry_after_s,
+                       "the jobs that wait hold as much code, input and files as there is memory "
+                       "for");
+        break;
     case JOBS_CLOSED:
         api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the service is being stopped");
         break;

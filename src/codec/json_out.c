@@ -18,8 +18,12 @@ static void begin_piece(struct buf *out, const char *key)
 
 void json_put_bytes(struct buf *out, const char *key, const char *data, size_t len)
 {
-    begin_piece(out, key);
-    utf8_json_string(out, data, len);
+    if (data) {
+        begin_piece(out, key);
+        utf8_json_string(out, data, len);
+    } else {
+        json_put_json(out, key, NULL);
+    }
 }
 
 void json_put_json(struct buf *out, const char *key, const char *json)
@@ -30,11 +34,7 @@ void json_put_json(struct buf *out, const char *key, const char *json)
 
 void json_put_text(struct buf *out, const char *key, const char *text)
 {
-    if (text) {
-        json_put_bytes(out, key, text, strlen(text));
-    } else {
-        json_put_json(out, key, NULL);
-    }
+    json_put_bytes(out, key, text, text ? strlen(text) : 0);
 }
 
 void json_put_int(struct buf *out, const char *key, int64_t value)

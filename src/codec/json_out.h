@@ -11,8 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void json_put_text(struct buf *out, const char *key, const char *text);              // NULL: null
-void json_put_bytes(struct buf *out, const char *key, const char *data, size_t len); // as UTF-8
+// As UTF-8; NULL: null.
+void json_put_text(struct buf *out, const char *key, const char *text);
+void json_put_bytes(struct buf *out, const char *key, const char *data, size_t len);
 void json_put_int(struct buf *out, const char *key, int64_t value);
 // With so many digits behind the point; finite.
 void json_put_number(struct buf *out, const char *key, double value, int digits);

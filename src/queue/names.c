@@ -1,5 +1,7 @@
 #include "queue/names.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +11,7 @@ void names_free(struct names *t)
     *t = (struct names){0};
 }
 
-static uint32_t hash_of(const char *name) // FNV-1a
-{
-    uint32_t h = UINT32_C(2166136261);
-    for (; *name; name++) {
-        h = (h ^ (unsigned char)*name) * UINT32_C(16777619);
-    }
-    return h;
-}
+static uint32_t hash_of(const char *name) { return hash_bytes(name, strlen(name)); }
 
 static int grow(struct names *t)
 {

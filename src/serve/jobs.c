@@ -11,8 +11,8 @@
 #include <sys/sysinfo.h>
 
 enum {
-    RESULT_MAX_BYTES = 256 << 20,
     MACHINE_PER_CENT = 90, // of its memory, for all jobs together
+    HELD_RETRY_S = 1,
 };
 // What jobs that wait with a caller may hold of the service's own memory; those of one team no more
 // than is left for the others.
@@ -177,10 +177,9 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
             : j->config.limits.disabled ? JOBS_DISABLED
                                         : check_session(j, s->team, s->job.session);
     if (!e && holds_too_much(j, s->team)) {
-        struct queue_stats q;
-        queue_stats(j->queue, &q);
-        *ret_queue = (struct queue_refusal){q.waiting, j->config.limits.queue.waiting, 1};
-        e = JOBS_FULL;
+        *ret_queue = (struct queue_refusal){.retry_after_s = HELD_RETRY_S};
+        j->stats.refused++;
+        e = JOBS_HEAVY;
     }
     if (e) {
         job_done(&s->job);
@@ -288,15 +287,15 @@ void jobs_accept(struct jobs *j, struct jobs_submission *s,
     t->on_accepted = accepted;
     t->accepted_ctx = ctx;
     struct store_write w = {.kind = STORE_JOB_SUBMIT};
-    w.job.id = (struct store_text){t->id, strlen(t->id)};
-    w.job.team = (struct store_text){t->team, strlen(t->team)};
-    w.job.session = (struct store_text){t->session, t->session ? strlen(t->session) : 0};
+    w.job.id = store_text_of(t->id);
+    w.job.team = store_text_of(t->team);
+    w.job.session = store_text_of(t->session);
     w.job.request = (struct store_text){s->request, s->request_len};
     w.job.submitted_ms = t->submitted_ms;
     if (s->caller_key) {
         hash_of(s->request, s->request_len, hash);
-        w.job.caller_key = (struct store_text){s->caller_key, strlen(s->caller_key)};
-        w.job.request_hash = (struct store_text){hash, strlen(hash)};
+        w.job.caller_key = store_text_of(s->caller_key);
+        w.job.request_hash = store_text_of(hash);
     }
     int e = store_write(j->config.store, &w, on_submitted, t);
     if (e) {
@@ -416,7 +415,7 @@ void jobs_get(struct jobs *j, const char *team, const char *id,
     }
     *g = (struct getting){got, ctx, false};
     struct store_query q = {
-        .kind = STORE_GET_JOB, .id = {id, strlen(id)}, .team = {team, team ? strlen(team) : 0}};
+        .kind = STORE_GET_JOB, .id = store_text_of(id), .team = store_text_of(team)};
     store_read(j->config.store, &q, &(struct store_reader){on_row, on_row_end, g});
 }
 

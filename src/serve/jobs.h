@@ -68,6 +68,7 @@ void jobs_free(struct jobs *j);
 enum jobs_refusal {
     JOBS_TEAM_FULL = 1, // 429, with `queue`
     JOBS_FULL,          // 429, with `queue`
+    JOBS_HEAVY,         // 429, with the wait in `queue`: those that wait hold too much memory
     JOBS_CLOSED,        // 503: the service ends, or its store is broken
     JOBS_DISABLED,      // 503: jobs_limits.disabled
     JOBS_CONFLICT,      // the caller's key has been used for another job
@@ -101,7 +102,7 @@ struct jobs_watch {
     bool waits; // its leaving cancels the job
 };
 
-// A waiting call: 0, a refusal (*ret_queue filled for FULL), or -errno.
+// A waiting call: 0, a refusal (with *ret_queue for the 429s), or -errno.
 int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37],
              struct queue_refusal *ret_queue);
 // An accepted job: `accepted` comes once, when it is durable or cannot be, possibly before this

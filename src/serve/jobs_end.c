@@ -10,16 +10,10 @@
 #include <string.h>
 
 enum {
-    RESULT_MAX_BYTES = 256 << 20,
     CUT_BYTES = 1 << 20,    // of each text, where a result is more than the store takes
     RECORD_AGAIN_MS = 1000, // a store that did not take a result is asked again, each time later
     RECORD_AGAIN_MOST = 64,
 };
-
-static struct store_text text_of(const char *text)
-{
-    return (struct store_text){text, text ? strlen(text) : 0};
-}
 
 void task_set_verdict(struct task *t, enum reason reason, enum stage stage, const char *text)
 {
@@ -150,11 +144,11 @@ static void record(struct task *t)
     struct jobs *j = t->jobs;
     struct store_write w = {.kind = t->accepted ? STORE_JOB_END : STORE_JOB_RECORD,
                             .lazy = !t->accepted};
-    w.job.id = text_of(t->id);
-    w.job.team = text_of(t->team);
-    w.job.session = text_of(t->session);
+    w.job.id = store_text_of(t->id);
+    w.job.team = store_text_of(t->team);
+    w.job.session = store_text_of(t->session);
     w.job.status = t->status;
-    w.job.reason = text_of(reason_names[t->verdict]);
+    w.job.reason = store_text_of(reason_names[t->verdict]);
     w.job.submitted_ms = t->submitted_ms;
     w.job.started_ms = t->started_ms;
     w.job.ended_ms = clock_wall_ms();

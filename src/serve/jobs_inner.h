@@ -61,7 +61,6 @@ struct task {
     struct work keep;
     int keep_error;
     struct loop_timer caller;
-    bool caller_told; // it has been answered, before the end
 
     enum reason verdict; // it shall end so: REASON_OK: not known
     enum stage verdict_stage;
@@ -80,7 +79,10 @@ struct task {
     void *accepted_ctx;
 };
 
-enum { TABLE_CHAINS = 4096 };
+enum {
+    TABLE_CHAINS = 4096,
+    RESULT_MAX_BYTES = 256 << 20, // of a result's JSON in memory
+};
 
 struct jobs {
     struct jobs_config config;

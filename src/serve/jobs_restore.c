@@ -95,7 +95,7 @@ int jobs_restore(struct jobs *j)
     do {
         struct store_query q = {.kind = STORE_LIST_QUEUED, .limit = PAGE_ROWS};
         if (s.last[0]) {
-            q.cursor = (struct store_text){s.last, strlen(s.last)};
+            q.cursor = store_text_of(s.last);
         }
         s.rows = 0;
         store_read(j->config.store, &q, &(struct store_reader){on_row, on_end, &s});

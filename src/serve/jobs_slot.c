@@ -106,7 +106,7 @@ static void on_status(void *ctx, enum job_status status)
     t->status = status;
     if (t->accepted && status > STATUS_PREPARING) { // where the list sees it; nobody waits for it
         struct store_write w = {.kind = STORE_JOB_STATUS, .lazy = true};
-        w.job.id = (struct store_text){t->id, strlen(t->id)};
+        w.job.id = store_text_of(t->id);
         w.job.status = status;
         w.job.started_ms = t->started_ms;
         w.job.epoch = j->epoch;
@@ -200,13 +200,12 @@ static void caller_is_due(struct loop_timer *timer)
         loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
         return;
     }
-    AUTO_BUF struct buf json = BUF_INIT(SIZE_MAX / 2);
+    AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
     struct result now = *pipeline_result(t->pipeline);
     now.under_way = false;
     if (now.reason == REASON_OK || result_write(&json, &now)) {
         return;
     }
-    t->caller_told = true;
     while (t->watches) {
         struct jobs_watch *w = t->watches;
         t->watches = w->next;
@@ -308,7 +307,7 @@ static void on_request_end(void *ctx, int error)
 
 static void load(struct task *t)
 {
-    struct store_query q = {.kind = STORE_GET_JOB, .id = {t->id, strlen(t->id)}};
+    struct store_query q = {.kind = STORE_GET_JOB, .id = store_text_of(t->id)};
     store_read(t->jobs->config.store, &q, &(struct store_reader){on_request, on_request_end, t});
 }
 
@@ -328,7 +327,7 @@ static void claim(struct task *t)
 {
     struct jobs *j = t->jobs;
     struct store_write w = {.kind = STORE_JOB_STATUS};
-    w.job.id = (struct store_text){t->id, strlen(t->id)};
+    w.job.id = store_text_of(t->id);
     w.job.status = STATUS_PREPARING;
     w.job.started_ms = clock_wall_ms();
     w.job.epoch = j->epoch;

@@ -1,23 +1,15 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
+#include "base/hash.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define MB (UINT64_C(1) << 20)
 
 enum { DEFAULT_CALLER_MS = 5000 };
 
-static size_t chain_of(const char *id)
-{
-    uint32_t h = 2166136261u; // FNV-1a
-    for (const char *c = id; *c; c++) {
-        h = (h ^ (unsigned char)*c) * 16777619u;
-    }
-    return h % TABLE_CHAINS;
-}
+static size_t chain_of(const char *id) { return hash_bytes(id, strlen(id)) % TABLE_CHAINS; }
 
 // What a job takes of the service's memory while it waits.
 static uint64_t bytes_of(const struct job *job)

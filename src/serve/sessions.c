@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "log/log.h"
 #include "model/job.h"
 #include "plan/plan.h"
@@ -21,14 +22,7 @@ enum { HOUR_MS = 3600 * 1000 };
 
 // ---- the table
 
-static size_t bucket(const char *id, size_t len)
-{
-    uint32_t hash = 2166136261u; // FNV-1a
-    for (size_t i = 0; i < len; i++) {
-        hash = (hash ^ (unsigned char)id[i]) * 16777619u;
-    }
-    return hash % SESSIONS_BUCKETS;
-}
+static size_t bucket(const char *id, size_t len) { return hash_bytes(id, len) % SESSIONS_BUCKETS; }
 
 struct session *session_find(const struct sessions *s, const char *id, size_t len)
 {
@@ -108,11 +102,11 @@ void session_free(struct session *e)
 void session_record(const struct session *e, struct store_session *ret)
 {
     *ret = (struct store_session){
-        .id = session_text(e->id),
-        .team = session_text(e->team),
-        .conversation = session_text(e->conversation),
-        .agent = session_text(e->agent),
-        .user = session_text(e->user),
+        .id = store_text_of(e->id),
+        .team = store_text_of(e->team),
+        .conversation = store_text_of(e->conversation),
+        .agent = store_text_of(e->agent),
+        .user = store_text_of(e->user),
         .state = e->removing ? STORE_SESSION_REMOVING : STORE_SESSION_ACTIVE,
         .created_ms = e->created_ms,
         .expires_ms = e->expires_ms,
@@ -192,7 +186,7 @@ static void recall(struct sessions *s, const char *team, const char *id, session
     *r = (struct recall){.answer = answer, .ctx = ctx};
     store_read(s->config.store,
                &(struct store_query){
-                   .kind = STORE_GET_SESSION, .id = session_text(id), .team = session_text(team)},
+                   .kind = STORE_GET_SESSION, .id = store_text_of(id), .team = store_text_of(team)},
                &(struct store_reader){.row = recall_row, .end = recall_end, .ctx = r});
 }
 
@@ -300,7 +294,7 @@ static void created(void *ctx, const struct store_outcome *out)
     if (error) {
         if (!out->error) { // its record is there
             struct store_write w = {.kind = STORE_SESSION_DELETE,
-                                    .session = {.id = session_text(e->id)}};
+                                    .session = {.id = store_text_of(e->id)}};
             store_write(o->s->config.store, &w, NULL, NULL);
         }
         op_fail(o, error);
@@ -350,11 +344,11 @@ void sessions_create(struct sessions *s, const struct sessions_create *c, sessio
     job_new_id(id);
     int64_t hours = c->ttl_hours ? c->ttl_hours : s->config.ttl_hours;
     struct store_session record = {
-        .id = session_text(id),
-        .team = session_text(c->team),
-        .conversation = session_text(c->conversation),
-        .agent = session_text(c->agent),
-        .user = session_text(c->user),
+        .id = store_text_of(id),
+        .team = store_text_of(c->team),
+        .conversation = store_text_of(c->conversation),
+        .agent = store_text_of(c->agent),
+        .user = store_text_of(c->user),
         .expires_ms = hours * HOUR_MS, // of 0: create() sets both
     };
     struct op *o = calloc(1, sizeof *o);
@@ -412,7 +406,7 @@ void sessions_extend(struct sessions *s, const char *team, const char *id, int64
     memcpy(o->id, e->id, sizeof o->id);
     struct store_write w = {
         .kind = STORE_SESSION_EXTEND,
-        .session = {.id = session_text(e->id), .expires_ms = end_ms, .accessed_ms = now_ms}};
+        .session = {.id = store_text_of(e->id), .expires_ms = end_ms, .accessed_ms = now_ms}};
     int error = store_write(s->config.store, &w, extended, o);
     if (error) {
         op_fail(o, error);
@@ -475,8 +469,8 @@ void sessions_list(struct sessions *s, const char *team, const char *cursor, int
     *l = (struct list){.s = s, .now_ms = clock_wall_ms(), .row = row, .end = end, .ctx = ctx};
     store_read(s->config.store,
                &(struct store_query){.kind = STORE_LIST_SESSIONS,
-                                     .team = session_text(team),
-                                     .cursor = session_text(cursor),
+                                     .team = store_text_of(team),
+                                     .cursor = store_text_of(cursor),
                                      .limit = limit},
                &(struct store_reader){.row = list_row, .end = list_end, .ctx = l});
 }

@@ -92,7 +92,7 @@ static void gone(void *ctx, const struct store_outcome *o)
 static void write_gone(struct session *e)
 {
     struct store_write w = {.kind = STORE_SESSION_STATE};
-    w.session.id = session_text(e->id);
+    w.session.id = store_text_of(e->id);
     w.session.state = STORE_SESSION_GONE;
     e->retry_ms = 0;
     int error = store_write(e->of->config.store, &w, gone, e);
@@ -144,7 +144,7 @@ void session_end(struct session *e)
     s->n_removing++;
     e->removing = true;
     struct store_write w = {.kind = STORE_SESSION_STATE};
-    w.session.id = session_text(e->id);
+    w.session.id = store_text_of(e->id);
     w.session.state = STORE_SESSION_REMOVING;
     int error = store_write(s->config.store, &w, end_recorded, e);
     if (error) {
@@ -296,7 +296,7 @@ static void load_page(struct sessions *s)
     s->page_rows = 0;
     store_read(s->config.store,
                &(struct store_query){.kind = STORE_LIST_KEPT,
-                                     .cursor = session_text(*s->page ? s->page : NULL),
+                                     .cursor = store_text_of(*s->page ? s->page : NULL),
                                      .limit = PAGE_ROWS},
                &(struct store_reader){.row = load_row, .end = load_end, .ctx = s});
 }

@@ -52,11 +52,6 @@ struct sessions {
     int load_error;
 };
 
-static inline struct store_text session_text(const char *text)
-{
-    return (struct store_text){text, text ? __builtin_strlen(text) : 0};
-}
-
 // sessions.c
 struct session *session_new(struct sessions *s, const struct store_session *record); // NULL: ENOMEM
 void session_free(struct session *e);

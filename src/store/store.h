@@ -30,6 +30,10 @@ struct store_text {
     const char *data; // NULL: there is none, which differs from an empty one
     size_t len;
 };
+static inline struct store_text store_text_of(const char *text)
+{
+    return (struct store_text){text, text ? __builtin_strlen(text) : 0};
+}
 
 struct store_job {
     struct store_text id, team, session;
