@@ -58,6 +58,14 @@ def isle(alone) -> harness.Isle:
         yield harness.Isle(data, dict(canaries.Canary.ENV))
 
 
+if variants.NOW.user or variants.NOW.container:
+
+    @pytest.fixture(scope="session", autouse=True)
+    def whose(isle: harness.Isle) -> harness.Isle:
+        """Also for tests that start services of their own: without account and container they would be root's."""
+        return isle
+
+
 if variants.NOW.user:
 
     @pytest.fixture
