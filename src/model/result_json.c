@@ -3,6 +3,7 @@
 #include "model/result.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "codec/json_out.h"
 #include "model/media.h"
 #include "plan/plan.h"
@@ -136,19 +137,30 @@ int64_t result_duration_ms(const struct result *r)
     return span(r, r->queued_at ? r->queued_at : r->started_at, r->completed_at, RESULT_UNKNOWN);
 }
 
+// In their order, also when the clock of the day was set back meanwhile.
 static void put_times(struct buf *out, const struct result *r)
 {
-    json_put_time(out, "queued_at", r->queued_at);
-    json_put_time(out, "started_at", r->started_at);
-    json_put_time(out, "prepare_started_at", r->prepare_started_at);
-    json_put_time(out, "prepare_completed_at", r->prepare_completed_at);
-    json_put_time(out, "install_started_at", r->install_started_at);
-    json_put_time(out, "install_completed_at", r->install_completed_at);
-    json_put_time(out, "execute_started_at", r->execute_started_at);
-    json_put_time(out, "execute_completed_at", r->execute_completed_at);
-    json_put_time(out, "collect_started_at", r->collect_started_at);
-    json_put_time(out, "collect_completed_at", r->collect_completed_at);
-    json_put_time(out, "completed_at", r->completed_at);
+    const struct {
+        const char *key;
+        int64_t ms;
+    } times[] = {
+        {"queued_at", r->queued_at},
+        {"started_at", r->started_at},
+        {"prepare_started_at", r->prepare_started_at},
+        {"prepare_completed_at", r->prepare_completed_at},
+        {"install_started_at", r->install_started_at},
+        {"install_completed_at", r->install_completed_at},
+        {"execute_started_at", r->execute_started_at},
+        {"execute_completed_at", r->execute_completed_at},
+        {"collect_started_at", r->collect_started_at},
+        {"collect_completed_at", r->collect_completed_at},
+        {"completed_at", r->completed_at},
+    };
+    int64_t last = 0;
+    for (size_t i = 0; i < ARRAY_LEN(times); i++) {
+        last = times[i].ms > last ? times[i].ms : last;
+        json_put_time(out, times[i].key, times[i].ms ? last : 0);
+    }
 }
 
 static void put_span(struct buf *out, const char *key, const struct result *r, int64_t begin,

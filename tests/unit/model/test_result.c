@@ -103,6 +103,24 @@ static void success_and_artifacts(void **state)
     result_done(&r);
 }
 
+static void times_are_in_order_when_the_clock_is_set_back(void **state)
+{
+    (void)state;
+    struct result r;
+    result_init(&r, ID, 0, 0);
+    r.queued_at = 1795952179000;
+    r.started_at = r.queued_at - 86400000;
+    r.execute_started_at = r.started_at + 5;
+    r.completed_at = r.queued_at + 1000;
+    AUTO_FREE char *text = write_out(&r);
+    assert_non_null(strstr(text, "\"started_at\":\"2026-11-29T11:36:19Z\","
+                                 "\"prepare_started_at\":null"));
+    assert_non_null(strstr(text, "\"execute_started_at\":\"2026-11-29T11:36:19Z\""));
+    assert_non_null(strstr(text, "\"completed_at\":\"2026-11-29T11:36:20Z\""));
+    assert_non_null(strstr(text, "\"queue_wait_ms\":0,"));
+    result_done(&r);
+}
+
 static void nothing_ran_is_level_none(void **state)
 {
     (void)state;
@@ -215,6 +233,7 @@ int main(void)
         cmocka_unit_test(success_and_artifacts),
         cmocka_unit_test(artifacts_have_addresses_where_there_is_a_service),
         cmocka_unit_test(types_go_by_the_name),
+        cmocka_unit_test(times_are_in_order_when_the_clock_is_set_back),
         cmocka_unit_test(nothing_ran_is_level_none),
         cmocka_unit_test(without_a_sandbox_is_level_none),
         cmocka_unit_test(exit_statuses),
