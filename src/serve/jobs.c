@@ -367,7 +367,9 @@ static void write_row(struct buf *out, const struct store_job *row)
     r.completed_at = row->ended_ms;
     r.under_way = row->status < STATUS_COMPLETED;
     r.status = (enum job_status)row->status;
-    if (!r.under_way) {
+    if (!r.under_way) { // how much it had written, nobody knows any more
+        r.usage.stdout_bytes = r.usage.stderr_bytes = RESULT_UNKNOWN;
+        r.truncated_stdout = r.truncated_stderr = true;
         result_fail(&r, REASON_WORKER_LOST, STAGE_EXECUTION,
                     "The service ended while the job ran; it was not begun again");
     }

@@ -37,11 +37,23 @@ void jobs_pump_soon(struct jobs *j)
     }
 }
 
+// It waits again, on the disk, too: else the next start would tell of it as begun and lost.
+static void record_put_back(const struct task *t)
+{
+    struct store_write w = {.kind = STORE_JOB_BACK, .lazy = true};
+    w.job.id = (struct store_text){t->id, strlen(t->id)};
+    store_write(t->jobs->config.store, &w, NULL, NULL);
+}
+
 static void put_back(struct task *t)
 {
     struct jobs *j = t->jobs;
     t->at = TASK_WAITING;
     t->status = STATUS_QUEUED;
+    t->started_ms = 0;
+    if (t->accepted) {
+        record_put_back(t);
+    }
     j->stats.put_back++;
     queue_put_back(j->queue, &t->entry);
     loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);

@@ -199,8 +199,9 @@ static int begin_epoch(struct sqlite_store *s, sqlite3 *db, int64_t now_ms)
     } steps[] = {
         {"UPDATE meta SET epoch = epoch + 1", &none},
         {"SELECT epoch FROM meta", &epoch},
-        {"UPDATE jobs SET status = 5, reason = CAST('worker_lost' AS BLOB), ended_ms = ?1"
-         " WHERE status > 0 AND status < 4",
+        // the clock may have been set back since it began
+        {"UPDATE jobs SET status = 5, reason = CAST('worker_lost' AS BLOB),"
+         " ended_ms = max(?1, started_ms, submitted_ms) WHERE status > 0 AND status < 4",
          &lost},
         {"SELECT count(*) FROM jobs WHERE status = 0 AND status < 4", &queued},
         {"COMMIT", &none},

@@ -70,6 +70,12 @@ const struct sql_step sql_steps[] = {
      " WHERE id = ?1 AND status < 4 AND status < ?2",
      {WT(job.id), WI(job.status), WI(job.started_ms), WI(job.epoch)}},
 
+    {STORE_JOB_BACK,
+     SQL_NEED,
+     "job waits again",
+     "UPDATE jobs SET status = 0, started_ms = 0, epoch = 0 WHERE id = ?1 AND status = 1",
+     {WT(job.id)}},
+
     {STORE_JOB_END,
      SQL_NEED,
      "job ends",

@@ -78,6 +78,9 @@ enum store_write_kind {
     // Forward to PREPARING, RUNNING or COLLECTING: id, status, started_ms, epoch. MISSING: there is
     // no such job, or it is as far already.
     STORE_JOB_STATUS,
+    // It was PREPARING and has not begun after all: QUEUED again. MISSING: no such job, or it is
+    // not PREPARING.
+    STORE_JOB_BACK,
     // The end: id, status, reason, ended_ms, result. MISSING: no such job, or it has ended before;
     // the first end stays.
     STORE_JOB_END,

@@ -7,6 +7,8 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -16,6 +18,7 @@ import uuid
 import harness
 import pytest
 import service
+import service_faults
 
 SLOW = harness.SLOW
 SLEEP = {"command": ["sleep", "60"]}
@@ -647,6 +650,10 @@ def test_queued_jobs_run_after_a_restart_and_a_running_one_is_lost():
         lost = s.job(running)
         assert (lost["status"], lost["reason"], lost["success"]) == ("failed", "worker_lost", False), lost
         assert lost["metadata"]["started_at"] and lost["metadata"]["completed_at"] and lost["stdout"] == ""
+        assert set(lost["usage"].values()) == {None} and lost["truncated"]["stdout"] and lost["truncated"]["stderr"], (
+            lost
+        )
+        assert (lost["isolation"]["level"], lost["isolation"]["launcher"]) == ("none", "unknown"), lost
         assert [s.wait(i)["result"] for i in queued] == ["0", "1", "2"]
         assert s.job(running) == lost  # never begun again
         with s.events(running) as stream:
@@ -669,6 +676,30 @@ def test_a_graceful_end_leaves_queued_jobs_for_the_next_start():
         assert time.monotonic() - began < 10 * SLOW
         r = s.job(long)
         assert (r["status"], r["reason"]) == ("cancelled", "cancelled") and "stopped" in r["error"], r
+
+
+def test_a_job_that_was_put_back_waits_for_the_next_start_too():
+    """Its turn had come, and there was too little room: that is no begin. Of the disk so much is filled that its files
+    do not fit, and it is tried again and again."""
+    settings = {"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_TMPFS_WORKSPACE_MB": "0"}
+    with service_faults.on_small_disk(200, settings) as (s, filler):
+        files = [{"target_path": name, "content_base64": "eHh4" * (2 << 20)} for name in ("a", "b")]
+        with busy(s):
+            ident = s.submit({"command": ["echo", "ran"], "input_files": files})
+            with filler.open("wb", buffering=0) as f:
+                while (left := shutil.disk_usage(s.data).free - (11 << 20)) > 0:
+                    f.write(bytes(min(left, 1 << 20)))
+
+        def put_back() -> int:
+            return int(re.search(r"^isle_jobs_put_back_total (\d+)$", s.get("/metrics").body.decode(), re.M)[1])
+
+        assert harness.until(put_back, 10)
+        r = s.job(ident)
+        assert (r["status"], r["metadata"]["started_at"]) == ("queued", None), r
+        s.stop()
+        filler.unlink()
+        s.start()
+        assert s.wait(ident)["result"] == "ran"
 
 
 def test_CON_03_a_killed_worker_ends_its_jobs():

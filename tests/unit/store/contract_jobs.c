@@ -139,6 +139,48 @@ static struct store_outcome submit_with_key(struct harness *h, const char *id, c
     return harness_write(h, &w);
 }
 
+static int put_back(struct harness *h, const char *id)
+{
+    struct store_write w = {.kind = STORE_JOB_BACK};
+    w.job.id = text(id);
+    return harness_write(h, &w).error;
+}
+
+static void what_has_not_begun_after_all_waits_again(void **state)
+{
+    struct harness *h = *state;
+    struct store_stats st;
+    harness_submit(h, "j", "t", "{}");
+    assert_int_equal(put_back(h, "j"), STORE_MISSING);
+    assert_int_equal(harness_status(h, "j", STATUS_PREPARING), 0);
+    assert_int_equal(put_back(h, "j"), 0);
+    assert_int_equal(harness_one(h, STORE_GET_JOB, "j", "t")->job.started_ms, 0);
+    harness_reopen(h);
+    store_stats(h->store, &st);
+    assert_int_equal(st.lost, 0);
+    assert_int_equal(st.queued, 1);
+    assert_int_equal(harness_status(h, "j", STATUS_PREPARING), 0);
+    assert_int_equal(harness_status(h, "j", STATUS_RUNNING), 0);
+    assert_int_equal(put_back(h, "j"), STORE_MISSING); // it has begun
+    harness_reopen(h);
+    store_stats(h->store, &st);
+    assert_int_equal(st.lost, 1);
+    assert_int_equal(put_back(h, "j"), STORE_MISSING);
+    assert_int_equal(put_back(h, "none"), STORE_MISSING);
+}
+
+static void nothing_ends_before_it_begins(void **state)
+{
+    struct harness *h = *state;
+    harness_submit(h, "j", "t", "{}");
+    h->now_ms += 500;
+    assert_int_equal(harness_status(h, "j", STATUS_PREPARING), 0);
+    int64_t began_ms = h->now_ms;
+    h->now_ms -= 24 * 3600 * 1000; // the clock is set back
+    harness_reopen(h);
+    assert_int_equal(harness_one(h, STORE_GET_JOB, "j", "t")->job.ended_ms, began_ms);
+}
+
 static void the_same_caller_key_gives_the_same_job(void **state)
 {
     struct harness *h = *state;
@@ -378,6 +420,8 @@ const struct CMUnitTest contract_jobs[] = {
     cmocka_unit_test(a_job_goes_forward_only_and_ends_once),
     cmocka_unit_test(queued_jobs_survive_in_their_order),
     cmocka_unit_test(what_ran_is_lost_once),
+    cmocka_unit_test(what_has_not_begun_after_all_waits_again),
+    cmocka_unit_test(nothing_ends_before_it_begins),
     cmocka_unit_test(the_same_caller_key_gives_the_same_job),
     cmocka_unit_test(lists_are_newest_first_and_of_one_team),
     cmocka_unit_test(lazy_records_come_later_and_in_order),
