@@ -1,4 +1,5 @@
 // artifacts.c: what jobs left for their owners, to be fetched by name as the job's result has it.
+#include "api/job_call.h"
 #include "api/route.h"
 #include "api/session_call.h"
 
@@ -9,21 +10,6 @@
 #include "serve/jobs.h"
 
 #include <string.h>
-
-// One request; it may end before the job's record is there.
-struct fetch {
-    struct api_call *call; // NULL: the request is over
-    bool answered;
-};
-
-static void fetch_over(struct api_call *c)
-{
-    struct fetch *f = c->ctx;
-    f->call = NULL;
-    if (f->answered) {
-        free(f);
-    }
-}
 
 // The place of the name in the result's list, which is that of its file. -ENOENT.
 static int find(yyjson_val *result, const char *name, uint32_t *ret_n, const char **ret_checksum)
@@ -71,36 +57,24 @@ static void send_artifact(struct api_call *c, yyjson_val *result)
 
 static void got_job(void *ctx, const char *json, size_t len, int status)
 {
-    struct fetch *f = ctx;
-    struct api_call *c = f->call;
-    if (!c) {
-        free(f);
-        return;
-    }
-    f->answered = true;
+    struct api_call *c = ctx;
     struct json_error why;
-    yyjson_doc *doc = json ? json_parse(json, len, &why) : NULL;
+    yyjson_doc *doc = json && !c->over ? json_parse(json, len, &why) : NULL;
     if (!json && status >= 0) {
-        api_fail(c, API_NOT_FOUND, "job: there is none with this id, or its result is gone");
+        api_fail_no_job(c);
     } else if (!doc) {
-        api_fail(c, API_INTERNAL, "job: its result cannot be read");
+        api_fail_no_record(c);
     } else {
         send_artifact(c, yyjson_doc_get_root(doc));
     }
     yyjson_doc_free(doc);
+    api_call_release(c);
 }
 
 static void get_artifact(struct api_call *c)
 {
-    struct fetch *f = calloc(1, sizeof *f);
-    if (!f) {
-        api_fail(c, API_INTERNAL, "no memory");
-        return;
-    }
-    f->call = c;
-    c->ctx = f;
-    c->end = fetch_over;
-    jobs_get(c->with->jobs, c->team, c->segment[0], got_job, f);
+    api_call_hold(c);
+    jobs_get(c->with->jobs, c->team, c->segment[0], got_job, c);
 }
 
 static const struct api_route routes[] = {

@@ -270,15 +270,13 @@ static void got_end(void *ctx, int error)
     struct api_call *c = ctx;
     const char *text;
     char id[KEY_ID_CHARS + 1];
-    c->looking = false;
-    if (c->over) {
-        api_call_free(c);
-    } else if (error < 0) {
+    if (error < 0) {
         api_fail_later(c, API_UNAVAILABLE, 1, "the store of keys cannot be read");
-    } else if (key_of(c, &text) == 1 && key_id(text, strlen(text), id) == 0) {
+    } else if (!c->over && key_of(c, &text) == 1 && key_id(text, strlen(text), id) == 0) {
         struct api_key *slot = slot_of(c->api, id);
         take_key(c, strcmp(slot->id, id) == 0 ? slot : NULL, text);
     }
+    api_call_release(c);
 }
 
 static void look_up(struct api_call *c, const char *text)
@@ -293,7 +291,7 @@ static void look_up(struct api_call *c, const char *text)
         take_key(c, slot, text);
         return;
     }
-    c->looking = true;
+    api_call_hold(c);
     const struct store_query q = {.kind = STORE_GET_KEY, .id = {id, KEY_ID_CHARS}, .limit = 1};
     const struct store_reader reader = {got_row, got_end, c};
     store_read(c->api->with.store, &q, &reader);

@@ -22,11 +22,23 @@ enum {
     ENVELOPE_BYTES = 256,
 };
 
-void api_call_free(struct api_call *c)
+static void end(struct api_call *c)
 {
+    if (c->end) {
+        c->end(c);
+    }
     yyjson_doc_free(c->json);
     free(c->path);
     free(c);
+}
+
+void api_call_hold(struct api_call *c) { c->holds++; }
+
+void api_call_release(struct api_call *c)
+{
+    if (--c->holds == 0 && c->over) {
+        end(c);
+    }
 }
 
 static void ended(struct http_request *r, enum http_end how)
@@ -34,12 +46,9 @@ static void ended(struct http_request *r, enum http_end how)
     struct api_call *c = http_ctx(r);
     int status = how == HTTP_END_REFUSED ? 0 : c->status; // api_refused() has counted it
     c->api->answered[status > 0 && status / 100 < API_CLASSES ? status / 100 : 0]++;
-    if (c->end) {
-        c->end(c);
-    }
     c->over = true;
-    if (!c->looking) {
-        api_call_free(c);
+    if (c->holds == 0) {
+        end(c);
     }
 }
 
@@ -71,7 +80,9 @@ static void send_envelope(struct api_call *c, int status, enum api_code code,
 
 void api_reply(struct api_call *c, int status, struct buf *data)
 {
-    if (data->error || !data->len) {
+    if (c->over) {
+        // nobody is there
+    } else if (data->error || !data->len) {
         api_fail(c, API_INTERNAL, "the answer could not be written");
     } else {
         send_envelope(c, status, API_OK, data, "success");
@@ -100,6 +111,9 @@ static void fail(struct api_call *c, enum api_code code, const char *format, va_
 {
     char msg[MESSAGE_BYTES];
     int status = api_code_status(code);
+    if (c->over) {
+        return;
+    }
     vsnprintf(msg, sizeof msg, format, args);
     log_refused(c, code, status, msg);
     send_envelope(c, status, code, NULL, msg);
@@ -119,7 +133,9 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
     char seconds[16];
     va_list args;
     snprintf(seconds, sizeof seconds, "%u", retry_after_s);
-    http_set(c->r, "Retry-After", seconds);
+    if (!c->over) {
+        http_set(c->r, "Retry-After", seconds);
+    }
     va_start(args, format);
     fail(c, code, format, args);
     va_end(args);

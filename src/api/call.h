@@ -78,18 +78,24 @@ struct api_call {
     size_t body_len;
     yyjson_doc *json;            // API_JSON: parsed, checked; an empty body is {}
     const char *idempotency_key; // NULL: none; 1 to 255 printable characters of ASCII
-    // The handler's own; `gone` and `end` (may be NULL) as http.h has them. After end the call is
-    // freed.
+    // The handler's own. `gone` (may be NULL) as http.h has it. `end` (may be NULL) comes last,
+    // when the request is over and nobody holds the call; then it is freed.
     void *ctx;
     void (*gone)(struct api_call *c);
     void (*end)(struct api_call *c);
     int status; // of the reply; for the log. A handler that replies by http.h itself sets it
+    bool over;  // the request has ended, though the call is held: r is not to be touched
     // inner
     char *path;
     uint64_t began_ns;
     void (*then)(struct api_call *c);
-    bool looking, over; // the key is being read; the request has ended meanwhile
+    unsigned holds;
 };
+
+// While something is asked for the call whose answer may come after the request's end: the call
+// stays. Once it is over, what api_reply() and api_fail() are given goes nowhere.
+void api_call_hold(struct api_call *c);
+void api_call_release(struct api_call *c);
 
 // {"code":0,"data":DATA,"msg":"success"}; takes what `data` holds (JSON text). status 200, 201,
 // 202.

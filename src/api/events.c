@@ -6,9 +6,9 @@
 // both texts. A reader that comes back with it goes on from there, also after the job's end, when
 // the texts are those of the stored result. Positions count bytes of the text as it is told (UTF-8,
 // what was invalid replaced), which is how it stands in the result.
+#include "api/job_call.h"
 #include "api/route.h"
 #include "api/schema.h"
-#include "serve/jobs.h"
 
 #include "base/fd.h"
 #include "codec/json_out.h"
@@ -303,17 +303,21 @@ static void begin(struct stream *s)
 
 static void got(void *ctx, const char *json, size_t len, int status)
 {
-    struct stream *s = ctx;
-    if (json && !hold_result(s, len)) {
+    struct api_call *c = ctx;
+    struct stream *s = c->ctx;
+    if (c->over) {
+        // nobody is there
+    } else if (json && !hold_result(s, len)) {
         api_fail_later(s->call, API_UNAVAILABLE, 1, "too many large results are being read");
     } else if (json) {
         begin(s);
         take_result(s, json, len);
     } else if (status < 0) {
-        api_fail_later(s->call, API_UNAVAILABLE, 5, "the store of the jobs does not answer");
+        api_fail_no_record(c);
     } else {
-        api_fail(s->call, API_NOT_FOUND, "there is no such job");
+        api_fail_no_job(c);
     }
+    api_call_release(c);
 }
 
 // False: the call has failed, or is answered.
@@ -361,7 +365,8 @@ static void get_events(struct api_call *c)
         return;
     }
     if (jobs_watch(c->with->jobs, c->team, c->segment[0], &s->watch)) {
-        jobs_get(c->with->jobs, c->team, c->segment[0], got, s);
+        api_call_hold(c);
+        jobs_get(c->with->jobs, c->team, c->segment[0], got, c);
         return;
     }
     begin(s);
@@ -378,5 +383,4 @@ static const struct api_route routes[] = {
      .summary = "A job's status, output and result as they come (server-sent events)"},
 };
 
-const struct api_subject api_events = {"events", "A job as it goes on.", routes,
-                                       sizeof routes / sizeof *routes};
+const struct api_subject api_events = {"events", "A job as it goes on.", routes, ARRAY_LEN(routes)};

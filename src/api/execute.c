@@ -1,14 +1,14 @@
 // execute.c: a snippet that is run while its caller waits.
+#include "api/job_call.h"
 #include "api/route.h"
 #include "api/schema.h"
-#include "api/submit.h"
+
+#include "base/fd.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ANSWER_MAX_BYTES = 256 << 20 };
 
 struct execute {
     struct jobs_watch watch;
@@ -18,7 +18,7 @@ struct execute {
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     struct execute *x = w->ctx;
-    struct buf data = BUF_INIT(ANSWER_MAX_BYTES);
+    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
     (void)json, (void)len;
     if (result_write_answer(&data, r)) {
         buf_free(&data);
@@ -45,7 +45,7 @@ static void end(struct api_call *c)
 
 static int parse(struct api_call *c, struct job *ret)
 {
-    int e = submit_parse(c, ret);
+    int e = job_call_parse(c, ret);
     if (e) {
         return e;
     }
@@ -80,7 +80,7 @@ static void execute_code(struct api_call *c)
     c->end = end;
     int e = jobs_run(c->with->jobs, &s, &x->watch, id, &queue);
     if (e) {
-        submit_refuse(c, e, &queue);
+        job_call_refuse(c, e, &queue);
     }
 }
 
@@ -89,7 +89,7 @@ static const struct api_route routes[] = {
      .path = "/api/v1/tools/execute-code",
      .who = API_TEAM,
      .body = API_JSON,
-     .max_bytes = SUBMIT_MAX_BYTES,
+     .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_execute_code,
      .response = &schema_execute_answer,
      .handle = execute_code,
@@ -97,4 +97,4 @@ static const struct api_route routes[] = {
 };
 
 const struct api_subject api_execute = {"execution", "Code that runs while its caller waits.",
-                                        routes, sizeof routes / sizeof *routes};
+                                        routes, ARRAY_LEN(routes)};

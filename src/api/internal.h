@@ -79,8 +79,4 @@ void api_metrics(struct api_call *c); // metrics.c
 // trace.c
 void api_trace_take(struct api_call *c);
 
-// The request has ended while something of its call was still under way: the call is freed by who
-// finds it over.
-void api_call_free(struct api_call *c);
-
 #endif

@@ -1,7 +1,7 @@
 // jobs.c: jobs that are accepted, and run whatever becomes of their caller.
+#include "api/job_call.h"
 #include "api/route.h"
 #include "api/schema.h"
-#include "api/submit.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -13,60 +13,35 @@
 #include <string.h>
 
 enum {
-    ANSWER_MAX_BYTES = 256 << 20,
     LIST_BYTES = 1 << 20,
     LIST_LIMIT = 50,
     LIST_MAX = STORE_LIST_MAX,
     WAIT_MAX_S = 600,
 };
 
-static void no_job(struct api_call *c)
-{
-    api_fail(c, API_NOT_FOUND,
-             "there is no such job: none of this team has this id, or its result "
-             "has been kept long enough (SANDBOX_RESULT_TTL_SECONDS)");
-}
-
-static void store_is_broken(struct api_call *c)
-{
-    api_fail_later(c, API_UNAVAILABLE, 5, "the store of the jobs does not answer");
-}
-
 // ---- Submit ------------------------------------------------------------------------------------
 
-// Lives until the store has answered and the call is over.
 struct submit {
-    struct api_call *call; // NULL: over
-    struct jobs *jobs;
-    struct loop *loop;
+    struct api_call *call;
     struct jobs_watch watch;
     struct loop_timer timer;
     int64_t wait_s;
-    bool stored; // the store has answered
     char id[37];
 };
-
-static void drop(struct submit *s)
-{
-    jobs_leave(s->jobs, &s->watch);
-    loop_timer_clear(s->loop, &s->timer);
-    free(s);
-}
 
 static void submit_end(struct api_call *c)
 {
     struct submit *s = c->ctx;
-    s->call = NULL;
-    if (s->stored) {
-        drop(s);
-    }
+    jobs_leave(c->with->jobs, &s->watch);
+    loop_timer_clear(c->with->loop, &s->timer);
+    free(s);
 }
 
 static void submit_gone(struct api_call *c) { http_abort(c->r); }
 
 static void answer_json(struct api_call *c, int status, const char *json, size_t len)
 {
-    struct buf data = BUF_INIT(ANSWER_MAX_BYTES);
+    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
     if (buf_add(&data, json, len)) {
         buf_free(&data);
         api_fail(c, API_INTERNAL, "no memory for the answer");
@@ -78,26 +53,34 @@ static void answer_json(struct api_call *c, int status, const char *json, size_t
 // 200 once it has ended, 202 before.
 static void got(void *ctx, const char *json, size_t len, int status)
 {
-    struct submit *s = ctx;
-    if (!json) {
-        store_is_broken(s->call);
-        return;
+    struct api_call *c = ctx;
+    if (json) {
+        answer_json(c, status >= STATUS_COMPLETED ? 200 : 202, json, len);
+    } else {
+        api_fail_no_record(c);
     }
-    answer_json(s->call, status >= STATUS_COMPLETED ? 200 : 202, json, len);
+    api_call_release(c);
+}
+
+static void answer_as_it_is(struct submit *s)
+{
+    struct api_call *c = s->call;
+    api_call_hold(c);
+    jobs_get(c->with->jobs, c->team, s->id, got, c);
 }
 
 static void waited_enough(struct loop_timer *t)
 {
     struct submit *s = t->ctx;
-    jobs_leave(s->jobs, &s->watch);
-    jobs_get(s->jobs, s->call->team, s->id, got, s);
+    jobs_leave(s->call->with->jobs, &s->watch);
+    answer_as_it_is(s);
 }
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     struct submit *s = w->ctx;
     (void)r;
-    loop_timer_clear(s->loop, &s->timer);
+    loop_timer_clear(s->call->with->loop, &s->timer);
     answer_json(s->call, 200, json, len);
 }
 
@@ -106,34 +89,38 @@ static void answer_accepted(struct submit *s)
     struct buf data = BUF_INIT(256);
     json_begin(&data, NULL, '{');
     json_put_text(&data, "job_id", s->id);
-    json_put_text(&data, "status", status_names[jobs_status(s->jobs, s->id, STATUS_QUEUED)]);
+    json_put_text(&data, "status",
+                  status_names[jobs_status(s->call->with->jobs, s->id, STATUS_QUEUED)]);
     json_end(&data, '}');
     api_reply(s->call, 202, &data);
 }
 
-static void accepted(void *ctx, const struct jobs_accepted *a)
+static void answer_or_wait(struct submit *s)
 {
-    struct submit *s = ctx;
-    s->stored = true;
-    memcpy(s->id, a->id, sizeof s->id);
-    if (!s->call) { // who asked has left; the job, if there is one, runs
-        drop(s);
-        return;
-    }
-    if (a->error) {
-        submit_refuse(s->call, a->error, &a->queue);
-        return;
-    }
+    struct api_call *c = s->call;
     char location[80];
     snprintf(location, sizeof location, "/api/v1/sandbox/jobs/%s", s->id);
-    http_set(s->call->r, "Location", location);
+    http_set(c->r, "Location", location);
     if (s->wait_s == 0) {
         answer_accepted(s);
-    } else if (jobs_watch(s->jobs, s->call->team, s->id, &s->watch) == 0) {
-        loop_timer_set(s->loop, &s->timer, (uint64_t)s->wait_s * NS_PER_S);
+    } else if (jobs_watch(c->with->jobs, c->team, s->id, &s->watch) == 0) {
+        loop_timer_set(c->with->loop, &s->timer, (uint64_t)s->wait_s * NS_PER_S);
     } else { // of an earlier call with the same key: it has ended
-        jobs_get(s->jobs, s->call->team, s->id, got, s);
+        answer_as_it_is(s);
     }
+}
+
+static void accepted(void *ctx, const struct jobs_accepted *a)
+{
+    struct api_call *c = ctx;
+    struct submit *s = c->ctx;
+    memcpy(s->id, a->id, sizeof s->id);
+    if (a->error) {
+        job_call_refuse(c, a->error, &a->queue);
+    } else if (!c->over) { // else the job runs all the same
+        answer_or_wait(s);
+    }
+    api_call_release(c);
 }
 
 static void submit_job(struct api_call *c)
@@ -145,7 +132,7 @@ static void submit_job(struct api_call *c)
                                     .entry = "jobs",
                                     .trace = c->trace};
     int64_t wait_s;
-    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || submit_parse(c, &order.job)) {
+    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || job_call_parse(c, &order.job)) {
         return;
     }
     struct submit *s = calloc(1, sizeof *s);
@@ -154,13 +141,14 @@ static void submit_job(struct api_call *c)
         api_fail(c, API_INTERNAL, "no memory");
         return;
     }
-    *s = (struct submit){.call = c, .jobs = c->with->jobs, .loop = c->with->loop, .wait_s = wait_s};
+    *s = (struct submit){.call = c, .wait_s = wait_s};
     s->watch = (struct jobs_watch){.ended = ended, .ctx = s};
     s->timer = LOOP_TIMER_INIT(waited_enough, s);
     c->ctx = s;
     c->gone = submit_gone;
     c->end = submit_end;
-    jobs_accept(c->with->jobs, &order, accepted, s);
+    api_call_hold(c);
+    jobs_accept(c->with->jobs, &order, accepted, c);
 }
 
 // ---- Get ---------------------------------------------------------------------------------------
@@ -171,33 +159,42 @@ static void got_job(void *ctx, const char *json, size_t len, int status)
     if (json) {
         answer_json(c, 200, json, len);
     } else if (status < 0) {
-        store_is_broken(c);
+        api_fail_no_record(c);
     } else {
-        no_job(c);
+        api_fail_no_job(c);
     }
+    api_call_release(c);
 }
 
 static void get_job(struct api_call *c)
 {
+    api_call_hold(c);
     jobs_get(c->with->jobs, c->team, c->segment[0], got_job, c);
 }
 
 // ---- List --------------------------------------------------------------------------------------
 
 struct listing {
-    struct api_call *call;
     struct buf data;
     int64_t limit, rows;
     char last[STORE_ID_MAX + 1];
 };
 
+static void list_end(struct api_call *c)
+{
+    struct listing *l = c->ctx;
+    buf_free(&l->data);
+    free(l);
+}
+
 static void on_row(void *ctx, const struct store_record *r)
 {
-    struct listing *l = ctx;
+    const struct api_call *c = ctx;
+    struct listing *l = c->ctx;
     const struct store_job *j = &r->job;
     struct buf *out = &l->data;
     snprintf(l->last, sizeof l->last, "%.*s", (int)j->id.len, j->id.data);
-    enum job_status status = jobs_status(l->call->with->jobs, l->last, (enum job_status)j->status);
+    enum job_status status = jobs_status(c->with->jobs, l->last, (enum job_status)j->status);
     l->rows++;
     json_begin(out, NULL, '{');
     json_put_bytes(out, "job_id", j->id.data, j->id.len);
@@ -212,19 +209,19 @@ static void on_row(void *ctx, const struct store_record *r)
 
 static void on_end(void *ctx, int error)
 {
-    struct listing *l = ctx;
+    struct api_call *c = ctx;
+    struct listing *l = c->ctx;
     if (error == STORE_MISSING) {
-        api_fail(l->call, API_VALIDATION, "cursor: there is no such job any more; begin anew");
+        api_fail(c, API_VALIDATION, "cursor: there is no such job any more; begin anew");
     } else if (error) {
-        store_is_broken(l->call);
+        api_fail_no_record(c);
     } else {
         json_end(&l->data, ']');
         json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
         json_end(&l->data, '}');
-        api_reply(l->call, 200, &l->data);
+        api_reply(c, 200, &l->data);
     }
-    buf_free(&l->data);
-    free(l);
+    api_call_release(c);
 }
 
 // -1: any; -EINVAL: the call has failed.
@@ -265,7 +262,9 @@ static void list_jobs(struct api_call *c)
         api_fail(c, API_INTERNAL, "no memory");
         return;
     }
-    *l = (struct listing){.call = c, .data = BUF_INIT(LIST_BYTES), .limit = limit};
+    *l = (struct listing){.data = BUF_INIT(LIST_BYTES), .limit = limit};
+    c->ctx = l;
+    c->end = list_end;
     json_begin(&l->data, NULL, '{');
     json_begin(&l->data, "items", '[');
     struct store_query q = {.kind = STORE_LIST_JOBS,
@@ -273,7 +272,8 @@ static void list_jobs(struct api_call *c)
                             .cursor = store_text_of(cursor),
                             .status = status,
                             .limit = limit};
-    store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, l});
+    api_call_hold(c);
+    store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, c});
 }
 
 // ---- Cancel ------------------------------------------------------------------------------------
@@ -294,10 +294,11 @@ static void got_ended(void *ctx, const char *json, size_t len, int status)
     if (json) {
         answer_cancelled(c);
     } else if (status < 0) {
-        store_is_broken(c);
+        api_fail_no_record(c);
     } else {
-        no_job(c);
+        api_fail_no_job(c);
     }
+    api_call_release(c);
 }
 
 static void cancel_job(struct api_call *c)
@@ -305,6 +306,7 @@ static void cancel_job(struct api_call *c)
     if (jobs_cancel(c->with->jobs, c->team, c->segment[0]) == 0) {
         answer_cancelled(c);
     } else { // it has ended, or there is none
+        api_call_hold(c);
         jobs_get(c->with->jobs, c->team, c->segment[0], got_ended, c);
     }
 }
@@ -314,7 +316,7 @@ static const struct api_route routes[] = {
      .path = "/api/v1/sandbox/jobs",
      .who = API_TEAM,
      .body = API_JSON,
-     .max_bytes = SUBMIT_MAX_BYTES,
+     .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_sandbox_job,
      .response = &schema_job_accepted,
      .success = 202,
@@ -345,4 +347,4 @@ static const struct api_route routes[] = {
 };
 
 const struct api_subject api_jobs = {"jobs", "Jobs that are queued, stored and run.", routes,
-                                     sizeof routes / sizeof *routes};
+                                     ARRAY_LEN(routes)};

@@ -4,6 +4,7 @@
 #include "api/schema.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "codec/json_out.h"
 #include "log/log.h"
 
@@ -11,32 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A write that is under way; its call may be gone before it is done.
+enum { LIST_BYTES = 8 << 20 };
+
+// A write that is under way. It is audited also when nobody waits for the answer any more.
 struct change {
-    struct api_call *call; // NULL: gone
-    struct api *api;
     struct key key; // CREATE
     char id[KEY_ID_CHARS + 1];
     char team[129];
     char *name;
     bool admin;
     int64_t at_ms;
-    char by[32], trace[33]; // for the audit log
 };
 
-static void change_free(struct change *ch)
+static void change_end(struct api_call *c)
 {
+    struct change *ch = c->ctx;
     free(ch->name);
     explicit_bzero(ch, sizeof *ch);
     free(ch);
-}
-
-static void call_ended(struct api_call *c)
-{
-    struct change *ch = c->ctx;
-    if (ch) {
-        ch->call = NULL;
-    }
 }
 
 static struct change *change_new(struct api_call *c)
@@ -46,33 +39,24 @@ static struct change *change_new(struct api_call *c)
         api_fail(c, API_INTERNAL, "not enough memory");
         return NULL;
     }
-    ch->call = c;
-    ch->api = c->api;
     ch->at_ms = clock_wall_ms();
-    snprintf(ch->by, sizeof ch->by, "%s", *c->key_id ? c->key_id : "unix socket");
-    memcpy(ch->trace, c->trace, sizeof ch->trace);
     c->ctx = ch;
-    c->end = call_ended;
+    c->end = change_end;
     return ch;
 }
 
-// The call whose answer is due, or NULL; it does not know of the change any more.
-static struct api_call *call_of(struct change *ch)
+static const char *changed_by(const struct api_call *c)
 {
-    struct api_call *c = ch->call;
-    if (c) {
-        c->ctx = NULL;
-    }
-    return c;
+    return *c->key_id ? c->key_id : "unix socket";
 }
 
-static void hand_in(struct change *ch, const struct store_write *w, store_done done)
+static void hand_in(struct api_call *c, const struct store_write *w, store_done done)
 {
-    int e = store_write(ch->api->with.store, w, done, ch);
+    api_call_hold(c);
+    int e = store_write(c->with->store, w, done, c);
     if (e) {
-        struct api_call *c = call_of(ch);
         api_fail_later(c, API_UNAVAILABLE, 1, "the store takes nothing: %s", strerrordesc_np(-e));
-        change_free(ch);
+        api_call_release(c);
     }
 }
 
@@ -122,24 +106,22 @@ static void answer_created(struct api_call *c, const struct change *ch)
 
 static void created(void *ctx, const struct store_outcome *o)
 {
-    struct change *ch = ctx;
-    struct api_call *c = call_of(ch);
+    struct api_call *c = ctx;
+    const struct change *ch = c->ctx;
     if (o->error == 0) {
-        ch->api->has_keys = true;
-        log_audited(ch->api->with.log, "key created", LOG_T("key", ch->id), LOG_T("team", ch->team),
-                    LOG_T("name", ch->name), LOG_B("admin", ch->admin), LOG_T("by", ch->by),
-                    LOG_T("trace", ch->trace));
-    }
-    if (c && o->error == 0) {
+        c->api->has_keys = true;
+        log_audited(c->with->log, "key created", LOG_T("key", ch->id), LOG_T("team", ch->team),
+                    LOG_T("name", ch->name), LOG_B("admin", ch->admin), LOG_T("by", changed_by(c)),
+                    LOG_T("trace", c->trace));
         answer_created(c, ch);
-    } else if (c) {
+    } else {
         api_fail_later(c, API_UNAVAILABLE, 1, "the key could not be stored: %s",
                        o->error < 0 ? strerrordesc_np(-o->error) : "its id is taken");
     }
-    change_free(ch);
+    api_call_release(c);
 }
 
-static void create(struct api_call *c)
+static void create_key(struct api_call *c)
 {
     yyjson_val *root = yyjson_doc_get_root(c->json);
     struct change *ch = change_new(c);
@@ -150,76 +132,65 @@ static void create(struct api_call *c)
     snprintf(ch->team, sizeof ch->team, "%s", text_of(c, "team"));
     ch->name = strdup(text_of(c, "name"));
     if (!ch->name || key_new(&ch->key)) {
-        call_of(ch);
-        change_free(ch);
         api_fail(c, API_INTERNAL, "no key could be made");
         return;
     }
     memcpy(ch->id, ch->key.id, sizeof ch->id);
     const struct store_write w = {.kind = STORE_KEY_CREATE, .key = record_of(ch)};
-    hand_in(ch, &w, created);
+    hand_in(c, &w, created);
 }
 
 // ---- List
 
-struct list {
-    struct api_call *call; // NULL: gone
-    struct buf data;
-};
-
-static void list_gone(struct api_call *c)
+static void list_end(struct api_call *c)
 {
-    struct list *l = c->ctx;
-    if (l) {
-        l->call = NULL;
+    struct buf *data = c->ctx;
+    buf_free(data);
+    free(data);
+}
+
+static void on_row(void *ctx, const struct store_record *r)
+{
+    struct buf *data = ((struct api_call *)ctx)->ctx;
+    json_begin(data, NULL, '{');
+    put_key(data, &r->key);
+    json_end(data, '}');
+}
+
+static void on_end(void *ctx, int error)
+{
+    struct api_call *c = ctx;
+    struct buf *data = c->ctx;
+    json_end(data, ']');
+    json_end(data, '}');
+    if (error < 0) {
+        api_fail_later(c, API_UNAVAILABLE, 1, "the store of keys cannot be read");
+    } else {
+        api_reply(c, 200, data);
     }
+    api_call_release(c);
 }
 
-static void list_row(void *ctx, const struct store_record *r)
-{
-    struct list *l = ctx;
-    json_begin(&l->data, NULL, '{');
-    put_key(&l->data, &r->key);
-    json_end(&l->data, '}');
-}
-
-static void list_end(void *ctx, int error)
-{
-    struct list *l = ctx;
-    struct api_call *c = l->call;
-    json_end(&l->data, ']');
-    json_end(&l->data, '}');
-    if (c) {
-        c->ctx = NULL;
-        if (error < 0) {
-            api_fail_later(c, API_UNAVAILABLE, 1, "the store of keys cannot be read");
-        } else {
-            api_reply(c, 200, &l->data);
-        }
-    }
-    buf_free(&l->data);
-    free(l);
-}
-
-static void list(struct api_call *c)
+static void list_keys(struct api_call *c)
 {
     const char *team;
     if (!api_query(c, "team", &team)) {
         return;
     }
-    struct list *l = calloc(1, sizeof *l);
-    if (!l) {
+    struct buf *data = malloc(sizeof *data);
+    if (!data) {
         api_fail(c, API_INTERNAL, "not enough memory");
         return;
     }
-    *l = (struct list){.call = c, .data = BUF_INIT(8 << 20)};
-    c->ctx = l;
-    c->end = list_gone;
-    json_begin(&l->data, NULL, '{');
-    json_begin(&l->data, "items", '[');
+    *data = BUF_INIT(LIST_BYTES);
+    c->ctx = data;
+    c->end = list_end;
+    json_begin(data, NULL, '{');
+    json_begin(data, "items", '[');
     const struct store_query q = {
         .kind = STORE_LIST_KEYS, .team = store_text_of(team), .limit = STORE_LIST_MAX};
-    const struct store_reader reader = {list_row, list_end, l};
+    const struct store_reader reader = {on_row, on_end, c};
+    api_call_hold(c);
     store_read(c->with->store, &q, &reader);
 }
 
@@ -227,29 +198,27 @@ static void list(struct api_call *c)
 
 static void revoked(void *ctx, const struct store_outcome *o)
 {
-    struct change *ch = ctx;
-    struct api_call *c = call_of(ch);
-    api_auth_forget(ch->api, ch->id);
+    struct api_call *c = ctx;
+    const struct change *ch = c->ctx;
+    api_auth_forget(c->api, ch->id);
     if (o->error == 0) {
-        log_audited(ch->api->with.log, "key revoked", LOG_T("key", ch->id), LOG_T("by", ch->by),
-                    LOG_T("trace", ch->trace));
-    }
-    if (c && o->error == 0) {
+        log_audited(c->with->log, "key revoked", LOG_T("key", ch->id), LOG_T("by", changed_by(c)),
+                    LOG_T("trace", c->trace));
         struct buf data = BUF_INIT(256);
         json_begin(&data, NULL, '{');
         json_put_text(&data, "id", ch->id);
         json_end(&data, '}');
         api_reply(c, 200, &data);
-    } else if (c && o->error == STORE_MISSING) {
+    } else if (o->error == STORE_MISSING) {
         api_fail(c, API_NOT_FOUND, "no such key");
-    } else if (c) {
+    } else {
         api_fail_later(c, API_UNAVAILABLE, 1, "the revocation could not be stored: %s",
                        strerrordesc_np(-o->error));
     }
-    change_free(ch);
+    api_call_release(c);
 }
 
-static void revoke(struct api_call *c)
+static void revoke_key(struct api_call *c)
 {
     struct change *ch = change_new(c);
     if (!ch) {
@@ -260,7 +229,7 @@ static void revoke(struct api_call *c)
         .kind = STORE_KEY_REVOKE,
         .key = {.id = {ch->id, KEY_ID_CHARS}, .revoked_ms = ch->at_ms},
     };
-    hand_in(ch, &w, revoked);
+    hand_in(c, &w, revoked);
 }
 
 static const struct api_route routes[] = {
@@ -271,22 +240,22 @@ static const struct api_route routes[] = {
      .request = &schema_key_create,
      .response = &schema_key_created,
      .success = 201,
-     .handle = create,
+     .handle = create_key,
      .summary = "Make a key. It is shown this once."},
     {.method = HTTP_M_GET,
      .path = "/api/v1/keys",
      .who = API_ADMIN,
      .response = &schema_key_list,
-     .handle = list,
+     .handle = list_keys,
      .query = "team",
      .summary = "List keys: the oldest 1,000."},
     {.method = HTTP_M_DELETE,
      .path = "/api/v1/keys/{key}",
      .who = API_ADMIN,
      .response = &schema_key_revoked,
-     .handle = revoke,
+     .handle = revoke_key,
      .summary = "Revoke a key. It opens nothing once this is answered."},
 };
 
 const struct api_subject api_keys = {"keys", "Who may call, and as which team.", routes,
-                                     sizeof routes / sizeof *routes};
+                                     ARRAY_LEN(routes)};

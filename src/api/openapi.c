@@ -332,4 +332,4 @@ static const struct api_route routes[] = {
 };
 
 const struct api_subject api_description = {"description", "The API described.", routes,
-                                            sizeof routes / sizeof *routes};
+                                            ARRAY_LEN(routes)};

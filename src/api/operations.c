@@ -3,6 +3,7 @@
 #include "api/route.h"
 #include "api/schema.h"
 
+#include "base/fd.h"
 #include "codec/json_out.h"
 #include "serve/ready.h"
 
@@ -52,4 +53,4 @@ static const struct api_route routes[] = {
 };
 
 const struct api_subject api_operations = {"operations", "The service itself.", routes,
-                                           sizeof routes / sizeof *routes};
+                                           ARRAY_LEN(routes)};

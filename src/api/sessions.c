@@ -56,22 +56,7 @@ static void put_session(struct buf *out, const struct store_session *s)
     json_end(out, '}');
 }
 
-// ---- calls that are answered with a session. The request may end before the answer comes.
-
-struct waiting {
-    struct api_call *call; // NULL: the request is over
-    const char *event;     // for the audit log; NULL: none
-    bool answered;
-};
-
-static void waiting_end(struct api_call *c)
-{
-    struct waiting *w = c->ctx;
-    w->call = NULL;
-    if (w->answered) {
-        free(w);
-    }
-}
+// ---- calls that are answered with a session
 
 static void log_event_of(const struct api_call *c, const char *event, const struct store_session *s)
 {
@@ -81,60 +66,42 @@ static void log_event_of(const struct api_call *c, const char *event, const stru
                 LOG_T("key", *c->key_id ? c->key_id : NULL), LOG_T("trace", c->trace));
 }
 
-static void answered(void *ctx, const struct sessions_outcome *o)
+static void answer(struct api_call *c, const struct sessions_outcome *o)
 {
-    struct waiting *w = ctx;
-    struct api_call *c = w->call;
-    if (!c) {
-        free(w);
-        return;
-    }
-    w->answered = true; // freed at the end of the request
+    struct buf data = BUF_INIT(SESSION_BYTES);
     if (o->error) {
         api_fail_session(c, o->error);
-        return;
+    } else {
+        put_session(&data, o->session);
+        api_reply(c, o->same ? 200 : 201, &data);
     }
-    if (w->event && !o->same) {
-        log_event_of(c, w->event, o->session);
+    api_call_release(c);
+}
+
+static void answered(void *ctx, const struct sessions_outcome *o) { answer(ctx, o); }
+
+static void created(void *ctx, const struct sessions_outcome *o)
+{
+    if (!o->error && !o->same) {
+        log_event_of(ctx, "session created", o->session);
     }
-    struct buf data = BUF_INIT(SESSION_BYTES);
-    put_session(&data, o->session);
-    api_reply(c, o->same ? 200 : 201, &data);
+    answer(ctx, o);
 }
 
 static void deleted(void *ctx, const struct sessions_outcome *o)
 {
-    struct waiting *w = ctx;
-    struct api_call *c = w->call;
-    if (!c) {
-        free(w);
-        return;
-    }
-    w->answered = true;
+    struct api_call *c = ctx;
+    struct buf data = BUF_INIT(SESSION_BYTES);
     if (o->error) {
         api_fail_session(c, o->error);
-        return;
+    } else {
+        log_event_of(c, "session deleted", o->session);
+        json_begin(&data, NULL, '{');
+        json_put_bytes(&data, "session_id", o->session->id.data, o->session->id.len);
+        json_end(&data, '}');
+        api_reply(c, 200, &data);
     }
-    log_event_of(c, w->event, o->session);
-    struct buf data = BUF_INIT(SESSION_BYTES);
-    json_begin(&data, NULL, '{');
-    json_put_bytes(&data, "session_id", o->session->id.data, o->session->id.len);
-    json_end(&data, '}');
-    api_reply(c, 200, &data);
-}
-
-// NULL: the call has failed.
-static struct waiting *wait_for(struct api_call *c, const char *event)
-{
-    struct waiting *w = calloc(1, sizeof *w);
-    if (!w) {
-        api_fail(c, API_INTERNAL, "no memory");
-        return NULL;
-    }
-    *w = (struct waiting){.call = c, .event = event};
-    c->ctx = w;
-    c->end = waiting_end;
-    return w;
+    api_call_release(c);
 }
 
 // ---- handlers
@@ -154,33 +121,27 @@ static int64_t ttl_of(const struct api_call *c)
 
 static void create_session(struct api_call *c)
 {
-    struct waiting *w = wait_for(c, "session created");
-    if (w) {
-        const struct sessions_create want = {
-            .team = c->team,
-            .conversation = text_of(c, "conversation_id"),
-            .agent = text_of(c, "agent_id"),
-            .user = text_of(c, "user_id"),
-            .ttl_hours = ttl_of(c),
-        };
-        sessions_create(c->with->sessions, &want, answered, w);
-    }
+    const struct sessions_create want = {
+        .team = c->team,
+        .conversation = text_of(c, "conversation_id"),
+        .agent = text_of(c, "agent_id"),
+        .user = text_of(c, "user_id"),
+        .ttl_hours = ttl_of(c),
+    };
+    api_call_hold(c);
+    sessions_create(c->with->sessions, &want, created, c);
 }
 
 static void get_session(struct api_call *c)
 {
-    struct waiting *w = wait_for(c, NULL);
-    if (w) {
-        sessions_get(c->with->sessions, c->team, c->segment[0], answered, w);
-    }
+    api_call_hold(c);
+    sessions_get(c->with->sessions, c->team, c->segment[0], answered, c);
 }
 
 static void extend_session(struct api_call *c)
 {
-    struct waiting *w = wait_for(c, NULL);
-    if (w) {
-        sessions_extend(c->with->sessions, c->team, c->segment[0], ttl_of(c), answered, w);
-    }
+    api_call_hold(c);
+    sessions_extend(c->with->sessions, c->team, c->segment[0], ttl_of(c), answered, c);
 }
 
 // Its jobs end first: nothing is to work in it when its files go.
@@ -192,59 +153,46 @@ static void delete_session(struct api_call *c)
         jobs_cancel_session(c->with->jobs, c->segment[0]);
         sessions_release(c->with->sessions, &lease, SESSIONS_UNCHANGED);
     }
-    struct waiting *w = wait_for(c, "session deleted");
-    if (w) {
-        sessions_delete(c->with->sessions, c->team, c->segment[0], deleted, w);
-    }
+    api_call_hold(c);
+    sessions_delete(c->with->sessions, c->team, c->segment[0], deleted, c);
 }
 
 struct list {
-    struct api_call *call; // NULL: the request is over
     struct buf data;
     int64_t limit, rows;
     char last[STORE_ID_MAX + 1];
 };
 
-static void list_free(struct list *l)
+static void list_end(struct api_call *c)
 {
+    struct list *l = c->ctx;
     buf_free(&l->data);
     free(l);
 }
 
-static void list_over(struct api_call *c)
+static void on_row(void *ctx, const struct store_session *s)
 {
-    struct list *l = c->ctx;
-    if (l) {
-        l->call = NULL;
-    }
-}
-
-static void list_row(void *ctx, const struct store_session *s)
-{
-    struct list *l = ctx;
+    struct list *l = ((struct api_call *)ctx)->ctx;
     l->rows++;
     snprintf(l->last, sizeof l->last, "%.*s", (int)s->id.len, s->id.data);
     put_session(&l->data, s);
 }
 
-static void list_end(void *ctx, int error)
+static void on_end(void *ctx, int error)
 {
-    struct list *l = ctx;
-    struct api_call *c = l->call;
-    if (c) {
-        c->ctx = NULL;
-    }
-    if (c && error == SESSIONS_MISSING) {
+    struct api_call *c = ctx;
+    struct list *l = c->ctx;
+    if (error == SESSIONS_MISSING) {
         api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list, or too old");
-    } else if (c && error) {
+    } else if (error) {
         api_fail(c, API_INTERNAL, "sessions: %s", strerror(-error));
-    } else if (c) {
+    } else {
         json_end(&l->data, ']');
         json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
         json_end(&l->data, '}');
         api_reply(c, 200, &l->data);
     }
-    list_free(l);
+    api_call_release(c);
 }
 
 static void list_sessions(struct api_call *c)
@@ -264,12 +212,13 @@ static void list_sessions(struct api_call *c)
         api_fail(c, API_INTERNAL, "no memory");
         return;
     }
-    *l = (struct list){.call = c, .limit = limit, .data = BUF_INIT(STORE_LIST_MAX * SESSION_BYTES)};
+    *l = (struct list){.limit = limit, .data = BUF_INIT(STORE_LIST_MAX * SESSION_BYTES)};
     c->ctx = l;
-    c->end = list_over;
+    c->end = list_end;
     json_begin(&l->data, NULL, '{');
     json_begin(&l->data, "items", '[');
-    sessions_list(c->with->sessions, c->team, cursor, limit, list_row, list_end, l);
+    api_call_hold(c);
+    sessions_list(c->with->sessions, c->team, cursor, limit, on_row, on_end, c);
 }
 
 #define SESSIONS "/api/v1/sandbox/sessions"

@@ -1,11 +1,11 @@
-#include "api/submit.h"
+#include "api/job_call.h"
 
 #include <errno.h>
 #include <string.h>
 
-enum { CLOSED_RETRY_S = 5 };
+enum { RETRY_S = 5 };
 
-int submit_parse(struct api_call *c, struct job *ret)
+int job_call_parse(struct api_call *c, struct job *ret)
 {
     struct job_error why = {.text = ""};
     *ret = (struct job){.stdin_fd = -1};
@@ -27,7 +27,7 @@ int submit_parse(struct api_call *c, struct job *ret)
     return -EINVAL;
 }
 
-void submit_refuse(struct api_call *c, int error, const struct queue_refusal *queue)
+void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *queue)
 {
     switch (error) {
     case JOBS_TEAM_FULL:
@@ -48,7 +48,7 @@ void submit_refuse(struct api_call *c, int error, const struct queue_refusal *qu
                        "for");
         break;
     case JOBS_CLOSED:
-        api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the service is being stopped");
+        api_fail_later(c, API_UNAVAILABLE, RETRY_S, "the service is being stopped");
         break;
     case JOBS_DISABLED:
         api_fail(c, API_UNAVAILABLE, "%s", JOBS_DISABLED_TEXT);
@@ -64,8 +64,20 @@ void submit_refuse(struct api_call *c, int error, const struct queue_refusal *qu
         break;
     default:
         // the place where jobs are stored is full or broken
-        api_fail_later(c, API_UNAVAILABLE, CLOSED_RETRY_S, "the job cannot be stored: %s",
+        api_fail_later(c, API_UNAVAILABLE, RETRY_S, "the job cannot be stored: %s",
                        strerror(-error));
         break;
     }
+}
+
+void api_fail_no_job(struct api_call *c)
+{
+    api_fail(c, API_NOT_FOUND,
+             "there is no such job: none of this team has this id, or its result "
+             "has been kept long enough (SANDBOX_RESULT_TTL_SECONDS)");
+}
+
+void api_fail_no_record(struct api_call *c)
+{
+    api_fail_later(c, API_UNAVAILABLE, RETRY_S, "the store of the jobs does not answer");
 }

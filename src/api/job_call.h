@@ -1,0 +1,21 @@
+// job_call.h: what the operations on jobs share. Inside api/ only.
+#ifndef ISLE_API_JOB_CALL_H
+#define ISLE_API_JOB_CALL_H
+
+#include "api/call.h"
+
+#include "serve/jobs.h"
+
+enum { JOB_CALL_ANSWER_MAX = 256 << 20 }; // bytes of a result's JSON
+
+// The body as a job: parsed, checked against this host. 0, or -EINVAL: then the call has failed and
+// *ret is empty.
+int job_call_parse(struct api_call *c, struct job *ret);
+// Fails the call for what jobs_run() or jobs_accept() said: a refusal, or -errno.
+void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *queue);
+// The job is none of the team's, or its record is gone.
+void api_fail_no_job(struct api_call *c);
+// The record of the job cannot be read.
+void api_fail_no_record(struct api_call *c);
+
+#endif
