@@ -117,8 +117,6 @@ const char *http_method_text(const struct http_request *r);
 // Percent-decoded: valid UTF-8 without control characters, begins with '/' ("*" for OPTIONS *). No
 // segment is "." or "..", and none holds a '/' of its own: the text is the list of segments.
 const char *http_path(const struct http_request *r);
-// The target as it came.
-const char *http_target(const struct http_request *r);
 // The i-th pair of the query, decoded, valid UTF-8. false past the last.
 bool http_query(const struct http_request *r, size_t i, const char **ret_name,
                 const char **ret_value);

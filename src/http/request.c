@@ -13,8 +13,6 @@ const char *http_method_text(const struct http_request *r)
 
 const char *http_path(const struct http_request *r) { return http_parser_path(&r->parser); }
 
-const char *http_target(const struct http_request *r) { return http_parser_target(&r->parser); }
-
 bool http_query(const struct http_request *r, size_t i, const char **ret_name,
                 const char **ret_value)
 {

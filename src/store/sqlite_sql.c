@@ -132,11 +132,6 @@ const struct sql_step sql_steps[] = {
      "last use",
      "UPDATE sessions SET accessed_ms = max(accessed_ms, ?2), disk_bytes = ?3 WHERE id = ?1",
      {WT(session.id), WI(session.accessed_ms), WI(session.disk_bytes)}},
-    {STORE_SESSION_UID,
-     SQL_NEED,
-     "owner of its files",
-     "UPDATE sessions SET uid = ?2 WHERE id = ?1",
-     {WT(session.id), WI(session.uid)}},
     {STORE_SESSION_STATE,
      SQL_NEED,
      "session goes on",
@@ -253,11 +248,6 @@ const struct sql_read sql_reads[SQL_READS] = {
                              {SESSION_PLACES},
                              "SELECT created_ms, seq FROM sessions WHERE id = ?1 AND team IS ?2",
                              .descending = true},
-    [STORE_LIST_EXPIRED] = {"expired sessions",
-                            SESSION_SQL " WHERE state = 1 OR (state = 0 AND expires_ms <= ?1)"
-                                        " ORDER BY expires_ms LIMIT ?2",
-                            {QI(q.before_ms), QI(q.limit)},
-                            {SESSION_PLACES}},
     [STORE_LIST_GONE] = {"remembered sessions",
                          SESSION_SQL " WHERE state = 2 AND expires_ms < ?1"
                                      " ORDER BY expires_ms LIMIT ?2",

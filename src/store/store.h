@@ -91,7 +91,6 @@ enum store_write_kind {
     STORE_SESSION_CREATE,
     STORE_SESSION_EXTEND, // id, expires_ms, accessed_ms: now. MISSING also when it has expired.
     STORE_SESSION_TOUCH,  // id, accessed_ms, disk_bytes. MISSING.
-    STORE_SESSION_UID,    // id, uid: whose its files are now. MISSING.
     STORE_SESSION_STATE,  // id, state; forward only. MISSING.
     STORE_SESSION_DELETE, // id. MISSING.
 
@@ -130,7 +129,6 @@ enum store_read_kind {
     STORE_LIST_ENDED,    // before_ms, limit: that ended before it, oldest first
     STORE_GET_SESSION,   // id; team (NULL: any)
     STORE_LIST_SESSIONS, // team, cursor, limit: the active ones, newest first
-    STORE_LIST_EXPIRED,  // before_ms, limit: sessions that expired by then, or are being removed
     STORE_LIST_GONE,     // before_ms, limit: remembered sessions that expired before it
     STORE_LIST_KEPT,     // cursor, limit: all sessions that have files, oldest first
     STORE_GET_KEY,       // id

@@ -66,32 +66,22 @@ static void a_session_lives_and_is_remembered(void **state)
     assert_int_equal(change(h, STORE_SESSION_EXTEND, s), STORE_MISSING); // too late
     s.disk_bytes = 77;
     assert_int_equal(change(h, STORE_SESSION_TOUCH, s), 0);
-    s.uid = 20999;
-    assert_int_equal(change(h, STORE_SESSION_UID, s), 0);
     harness_reopen(h);
     const struct store_record *r = harness_one(h, STORE_GET_SESSION, "s", "t");
     assert_int_equal(r->session.expires_ms, h->now_ms + 5000);
     assert_int_equal(r->session.accessed_ms, h->now_ms + 5000);
     assert_int_equal(r->session.disk_bytes, 77);
-    assert_int_equal(r->session.uid, 20999);
 
-    struct store_query q = {.kind = STORE_LIST_EXPIRED, .limit = 10, .before_ms = h->now_ms + 4999};
-    assert_int_equal(harness_read(h, &q)->n, 0);
-    q.before_ms++;
-    assert_int_equal(harness_read(h, &q)->n, 1);
     s.state = STORE_SESSION_REMOVING;
     assert_int_equal(change(h, STORE_SESSION_STATE, s), 0);
     assert_int_equal(create(h, "s2", "t", "talk", NULL).error, 0); // not the one that goes
-    q.before_ms = 0; // one whose removal was begun is listed before its time, too
-    assert_int_equal(harness_read(h, &q)->n, 1);
     s.state = STORE_SESSION_GONE;
     assert_int_equal(change(h, STORE_SESSION_STATE, s), 0);
     s.state = STORE_SESSION_ACTIVE;
     assert_int_equal(change(h, STORE_SESSION_STATE, s), STORE_MISSING);
-    assert_int_equal(harness_read(h, &q)->n, 0);
     assert_int_equal(harness_one(h, STORE_GET_SESSION, "s", "t")->session.state,
                      STORE_SESSION_GONE);
-    q = (struct store_query){.kind = STORE_LIST_KEPT, .limit = 10};
+    struct store_query q = {.kind = STORE_LIST_KEPT, .limit = 10};
     assert_int_equal(harness_read(h, &q)->n, 1);
     q = (struct store_query){.kind = STORE_LIST_GONE, .limit = 10, .before_ms = h->now_ms + 5001};
     assert_int_equal(harness_read(h, &q)->n, 1);
