@@ -7,14 +7,18 @@
 #include <string.h>
 
 // The service of this host listens at a socket that the same settings name, and that its owner
-// alone may write to. What is wrong with them is that service's to say.
-static void find_url(char *ret, size_t size)
+// alone may write to. Where they cannot be read as they are, whoever asks has to know it.
+static void find_url(const char *verb, char *ret, size_t size)
 {
     const struct front_given none = {};
     struct front_settings settings = {};
-    struct front_error ignored;
+    struct front_error why;
     int n = -1;
-    if (front_conf_load(&none, &settings, &ignored) == 0) {
+    if (front_conf_load(&none, &settings, &why)) {
+        verb_complain(
+            verb, "%s; so the service's socket is not known, and " REMOTE_DEFAULT_URL " is asked",
+            why.text);
+    } else {
         const char *given = settings.conf.text[SETTING_SOCKET];
         const char *run = settings.conf.text[SETTING_RUN_DIR];
         n = snprintf(ret, size, *given ? "unix:%s" : "unix:%s/isle.sock", *given ? given : run);
@@ -46,7 +50,7 @@ int remote_execute(const struct cli_places *places, char **argv, const char *url
     char found[START_PLACE_MAX + 64];
     const char *from = getenv("ISLE_URL");
     if (!url && !(from && *from)) {
-        find_url(found, sizeof found);
+        find_url(argv[0], found, sizeof found);
         url = found;
     }
     if ((url && setenv("ISLE_URL", url, 1)) || (key && setenv("ISLE_KEY", key, 1))) {

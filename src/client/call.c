@@ -301,6 +301,7 @@ static void set_options(struct going *g, const char *url)
     const char *bundle = getenv("SSL_CERT_FILE");
     curl_easy_reset(h); // connections stay
     curl_easy_setopt(h, CURLOPT_URL, url);
+    curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L); // libcurl would resolve a name that is ".."
     curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(h, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
@@ -349,6 +350,13 @@ static int explain_curl(struct going *g, CURLcode code)
                            "the certificates to trust",
                            shown, why);
     }
+    if (code == CURLE_SSL_CONNECT_ERROR) {
+        return call_refuse(
+            g->error, -EPROTO,
+            "%.300s does not speak TLS as isle does: %.200s; a service itself speaks "
+            "http://, TLS is a proxy's",
+            shown, why);
+    }
     return call_refuse(g->error, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -EPROTO,
                        "%.300s: %.200s", shown, why);
 }
@@ -369,8 +377,8 @@ static const struct {
     const char *advice;
 } statuses[] = {
     {401, -EACCES,
-     "; `isle key create --team TEAM` on the service's host makes a key, ISLE_KEY "
-     "gives it"},
+     "; `isle key create --team TEAM --name NAME` on the service's host makes a key, "
+     "ISLE_KEY gives it"},
     {403, -EACCES, ""},
     {404, -ENOENT, ""},
     {410, -ENOENT, ""},

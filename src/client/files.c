@@ -30,13 +30,35 @@ static bool take_place(const char *word, bool needs_path, struct place *ret)
     return true;
 }
 
-// ".../sessions/ID/files" and, behind a slash, the path below /workspace.
-static void put_path(struct buf *out, const struct place *at)
+// ".../sessions/ID/files" and, behind a slash, the path below /workspace without its dots: in a URL
+// they would be steps from folder to folder. The service takes and refuses the same in JSON.
+static bool put_path(struct buf *out, const struct place *at)
 {
     const char *path = at->path;
-    client_path(out, "/sandbox/sessions/%s/files/", at->session);
+    client_path(out, "/sandbox/sessions/%s/files", at->session);
     path += strncmp(path, "/workspace/", 11) == 0 ? 11 : 0;
-    address_escape(out, path, true);
+    bool any = false;
+    for (bool more = true; more;) {
+        const size_t n = strcspn(path, "/");
+        AUTO_FREE char *name = strndup(path, n);
+        if (!name || strcmp(name, "..") == 0) {
+            verb_complain("files",
+                          name ? "path: \"%.200s\" may not contain \"..\"" : "not enough memory",
+                          at->path);
+            return false;
+        }
+        if (strcmp(name, ".") != 0) {
+            buf_putc(out, '/');
+            address_escape(out, name, false);
+            any = true;
+        }
+        more = path[n] == '/';
+        path += n + more;
+    }
+    if (!any) {
+        buf_putc(out, '/'); // the workspace, not its list
+    }
+    return true;
 }
 
 static int tell_nothing(yyjson_val *data)
@@ -141,13 +163,15 @@ int files_get(struct client *c)
     if (!take_place(c->command.operands[0], true, &at)) {
         return CLI_REFUSED;
     }
+    if (!put_path(&path, &at)) {
+        return CLI_REFUSED;
+    }
     const char *to = c->command.n_operands > 1 ? c->command.operands[1] : ".";
     int e = local_begin(&d.to, to, base_name(at.path));
     if (e) {
         local_drop(&d.to);
         return verb_complain("files", "%.300s: %s", to, strerrordesc_np(-e));
     }
-    put_path(&path, &at);
     struct call call = CALL_INIT("GET", buf_text(&path));
     d.terminal = strcmp(to, "-") == 0 && isatty(STDOUT_FILENO);
     progress_begin(&d.progress, d.terminal ? NULL : base_name(at.path), -1);
@@ -263,14 +287,14 @@ int files_put(struct client *c)
     AUTO_BUF struct buf path = BUF_INIT(1 << 16);
     struct place at;
     struct stat st;
-    if (!check_match(c) || !take_place(c->command.operands[1], true, &at)) {
+    if (!check_match(c) || !take_place(c->command.operands[1], true, &at) ||
+        !put_path(&path, &at)) {
         return CLI_REFUSED;
     }
     AUTO_CLOSE int fd = open_source(c->command.operands[0], &st);
     if (fd < 0) {
         return CLI_REFUSED;
     }
-    put_path(&path, &at);
     return upload(c, buf_text(&path), fd, S_ISREG(st.st_mode));
 }
 
@@ -281,10 +305,10 @@ int files_delete(struct client *c)
     AUTO_BUF struct buf path = BUF_INIT(1 << 16);
     struct place at;
     char match[100];
-    if (!check_match(c) || !take_place(c->command.operands[0], true, &at)) {
+    if (!check_match(c) || !take_place(c->command.operands[0], true, &at) ||
+        !put_path(&path, &at)) {
         return CLI_REFUSED;
     }
-    put_path(&path, &at);
     struct call call = CALL_INIT("DELETE", buf_text(&path));
     if (c->command.options.if_match) {
         snprintf(match, sizeof match, "If-Match: \"%.64s\"", c->command.options.if_match);

@@ -242,8 +242,9 @@ int jobs_submit(struct client *c)
     call.max_bytes = CALL_RESULT_MAX;
     call.silence_s = o->wait ? CALL_SILENCE_S + (unsigned)strtoul(o->wait, NULL, 10) % 100000 : 0;
     if (o->idempotency_key) {
-        if (strpbrk(o->idempotency_key, "\r\n") || strlen(o->idempotency_key) > 256) {
-            return verb_complain("jobs", "--idempotency-key: one line of at most 256 bytes");
+        const size_t n = strlen(o->idempotency_key); // libcurl leaves a field without a value out
+        if (n == 0 || n > 255 || strpbrk(o->idempotency_key, "\r\n")) {
+            return verb_complain("jobs", "--idempotency-key: one line of 1 to 255 bytes");
         }
         snprintf(key, sizeof key, "Idempotency-Key: %s", o->idempotency_key);
         call.headers[0] = key;

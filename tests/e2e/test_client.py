@@ -290,6 +290,8 @@ def test_mistakes_are_told_by_name(service):
         ("jobs", "submit", "/nowhere"): "/nowhere",
         ("jobs", "submit", "/dev/null"): "",
         ("jobs", "submit", "-", "--wait", "x"): "--wait",
+        ("jobs", "submit", "/etc/hostname", "--idempotency-key", ""): "--idempotency-key",
+        ("jobs", "cancel", ".."): "a dot",
         ("artifacts", "list", nobody): "no such job",
     }
     for args, word in rows.items():
@@ -299,6 +301,10 @@ def test_mistakes_are_told_by_name(service):
     closed = words(service, "jobs", ISLE_URL="http://127.0.0.1:9")
     assert closed.returncode == 125 and b"`isle serve` starts one" in closed.stderr
     assert b"ISLE_URL" in words(service, "jobs", "--url", "unix:/nowhere/x").stderr
+    tls = words(service, "jobs", ISLE_URL=f"https://127.0.0.1:{service.port}")
+    assert tls.returncode == 125 and b"TLS is a proxy's" in tls.stderr
+    odd = words(service, "jobs", ISLE_URL="", ISLE_AUDIT_LOG="odd")
+    assert b"ISLE_AUDIT_LOG" in odd.stderr and b"is asked" in odd.stderr
 
 
 def on_terminal(service, *args: str) -> tuple[int, str]:
@@ -382,8 +388,12 @@ def test_a_session_and_its_files(service, tmp_path):
     said(service, "files", "move", f"{session}:piped", "d/moved")
     assert said(service, "files", "get", f"{session}:d/moved", "-") == "from a pipe"
     said(service, "files", "delete", f"{session}:d/moved")
+    other = said(service, "sessions", "create").strip()
     for args in (
         ("get", f"{session}:d/moved"),
+        ("delete", f"{session}:../../{other}"),
+        ("delete", f"{session}:d/.."),
+        ("delete", "..:a"),
         ("put", "--new", "/etc/hostname", f"{session}:d/a"),
         ("put", "--if-match", "0" * 64, "/etc/hostname", f"{session}:d/a"),
         ("put", "/etc", f"{session}:x"),
@@ -393,6 +403,8 @@ def test_a_session_and_its_files(service, tmp_path):
     ):
         r = words(service, "files", *args, cwd=tmp_path)
         assert r.returncode == 125 and r.stdout == b"" and r.stderr.count(b"\n") == 1, (args, r)
+    assert data(service, "sessions", "show", other)["session_id"] == other
+    assert said(service, "files", "get", f"{session}:./d/./a", "-") == "one\n"
     assert data(service, "sessions", "extend", session, "--ttl", "5")["session_id"] == session
     assert said(service, "sessions", "delete", session) == ""
     assert words(service, *run, "-l", "bash", "-c", "1").returncode == 125
