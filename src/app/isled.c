@@ -36,6 +36,7 @@ struct isled {
     size_t n_tcp;
     char socket_path[START_PLACE_MAX + 16];
     int local; // the Unix socket
+    struct stat local_file;
     int audit; // -1: no audit log
     int signals;
     struct front front;
@@ -78,7 +79,22 @@ static int open_local(struct isled *d)
     snprintf(d->socket_path, sizeof d->socket_path, *given ? "%s" : "%s/isle.sock",
              *given ? given : run);
     d->local = listen_open_unix(d->socket_path, &why);
+    if (d->local >= 0 && stat(d->socket_path, &d->local_file)) {
+        return complain("%.300s: %m", d->socket_path);
+    }
     return d->local < 0 ? complain("%s", why.text) : 0;
+}
+
+// Unless another has its own there by now: the next service may have begun before this one's end.
+static void remove_local(const struct isled *d)
+{
+    const struct stat *own = &d->local_file;
+    struct stat now;
+    if (d->local >= 0 && !lstat(d->socket_path, &now) && now.st_dev == own->st_dev &&
+        now.st_ino == own->st_ino && now.st_ctim.tv_sec == own->st_ctim.tv_sec &&
+        now.st_ctim.tv_nsec == own->st_ctim.tv_nsec) {
+        unlink(d->socket_path);
+    }
 }
 
 // Jobs without isolation are for whoever develops on this very host.
@@ -352,9 +368,7 @@ static int run_front(struct isled *d, const struct cli_places *places)
         watch(d);
         status = finish(d);
     }
-    if (d->local >= 0) {
-        unlink(d->socket_path);
-    }
+    remove_local(d);
     front_settings_done(&d->settings);
     return status;
 }

@@ -81,7 +81,8 @@ static int refuse_bind(struct listen_error *e, int error, const char *word)
 {
     switch (error) {
     case -EADDRINUSE:
-        return refuse(e, error, word, "something listens there already (choose another port)");
+        return refuse(e, error, word,
+                      "something listens there already (choose another port by --listen)");
     case -EADDRNOTAVAIL:
         return refuse(e, error, word, "this host has no such address");
     case -EACCES:

@@ -37,6 +37,7 @@ enum {
     MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
     LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
     REFUSED = 125,
+    TOLD = 1, // it has failed, and has said why in words of its own
 };
 
 struct serve {
@@ -349,9 +350,10 @@ static int open_store(struct serve *s)
     const struct store_sqlite place = {.dir = START_STORE, .now_ms = clock_wall_ms()};
     int e = store_sqlite_open(s->loop, &place, &s->store, &why);
     if (e) {
-        complain("store: %s", why.text);
+        complain("the data folder's store: %s%s", why.text,
+                 e == -ENOSPC ? " (make room, or name another folder by --data)" : "");
     }
-    return e;
+    return e ? TOLD : 0;
 }
 
 static int open_log(struct serve *s)
@@ -416,7 +418,7 @@ static int check_listeners(struct serve *s)
     complain(
         "an address that is not loopback needs a key, and there is none yet: run isle serve on "
         "127.0.0.1, make one (isle key create --team TEAM --name NAME), then listen here");
-    return -EACCES;
+    return TOLD;
 }
 
 static int open_runner(struct serve *s)
@@ -532,7 +534,9 @@ static int begin(struct serve *s)
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         int e = parts[i].open(s);
         if (e) {
-            complain("%s: %s", parts[i].name, strerror(-e));
+            if (e != TOLD) {
+                complain("%s: %s", parts[i].name, strerror(-e));
+            }
             return e;
         }
     }
