@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "codec/json.h"
 #include "log/log.h"
+#include "model/refuse.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -290,7 +291,9 @@ static bool check_type(struct api_call *c)
     bool utf8 = !*more || strcasecmp(more, "charset=utf-8") == 0 ||
                 strcasecmp(more, "charset=\"utf-8\"") == 0;
     if (!one || n != sizeof json - 1 || strncasecmp(type, json, n) != 0 || !utf8) {
-        api_fail(c, API_MEDIA_TYPE, "Content-Type: must be application/json, in UTF-8");
+        char shown[SHOWN_BYTES];
+        api_fail(c, API_MEDIA_TYPE, "Content-Type: must be application/json, in UTF-8, not %s",
+                 job_show_text(type, strlen(type), shown));
         return false;
     }
     return true;
@@ -368,7 +371,9 @@ static void route(struct api_call *c)
     } else if (found == API_NO_METHOD) {
         refuse_method(c, m.methods);
     } else if (found == API_BAD_ID) {
-        api_fail(c, API_NOT_FOUND, "the path holds no well-formed id");
+        api_fail(
+            c, API_NOT_FOUND,
+            "the path holds no id: those are a UUID in lower case, of a key 16 hexadecimal digits");
     } else if (found == API_NO_PATH) {
         api_fail(c, API_NOT_FOUND, "no such path; /docs lists them");
     } else {

@@ -56,7 +56,8 @@ struct task {
     struct job_sink sink;
     struct session_lease lease;
     bool leased;
-    unsigned tries; // that ended for want of memory
+    unsigned tries;        // that ended for want of memory
+    const char *waits_for; // what it was put back for; NULL: only for its turn
     struct artifacts_writer writer;
     struct work keep;
     int keep_error;

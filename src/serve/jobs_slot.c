@@ -184,6 +184,19 @@ static void on_done(void *ctx, struct result *r)
     }
 }
 
+static const char *const waits_for[QUEUE_RESOURCES] = {
+    [QUEUE_UIDS] = " for a user id of its own",
+    [QUEUE_MEMORY_BYTES] = " for memory of the host",
+    [QUEUE_DISK_BYTES] = " for room on the disk of the data folder",
+};
+
+// It is put back into the queue until there is more.
+static void lacks(struct task *t, enum queue_resource r)
+{
+    t->jobs->lacking[r] = true;
+    t->waits_for = waits_for[r];
+}
+
 static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
 {
     static const enum queue_resource of[] = {[PIPELINE_NO_UID] = QUEUE_UIDS,
@@ -193,7 +206,7 @@ static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
     t->job = *job;
     t->loaded = true;
     t->tries += lack == PIPELINE_NO_MEMORY;
-    t->jobs->lacking[of[lack]] = true;
+    lacks(t, of[lack]);
     jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
 }
 
@@ -287,7 +300,7 @@ static void enter(struct task *t)
             return;
         }
         if (e) {
-            t->jobs->lacking[e == SESSIONS_NO_DISK ? QUEUE_DISK_BYTES : QUEUE_MEMORY_BYTES] = true;
+            lacks(t, e == SESSIONS_NO_DISK ? QUEUE_DISK_BYTES : QUEUE_MEMORY_BYTES);
             jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
             return;
         }
@@ -328,7 +341,8 @@ static void on_claimed(void *ctx, const struct store_outcome *o)
 {
     struct task *t = ctx;
     if (o->error < 0) { // the disk is full, or broken: it has its place until that is over
-        t->jobs->lacking[QUEUE_DISK_BYTES] = t->jobs->lacking[QUEUE_MEMORY_BYTES] = true;
+        lacks(t, QUEUE_MEMORY_BYTES);
+        lacks(t, QUEUE_DISK_BYTES);
         jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
         return;
     }
@@ -386,17 +400,29 @@ static void look_at_resources(struct jobs *j)
     }
 }
 
+// For its turn alone, or else for what: where a slot is free it is not that.
+static const char *waited_for(const struct task *t)
+{
+    const struct jobs *j = t->jobs;
+    struct queue_stats s;
+    queue_stats(j->queue, &s);
+    if (!t->waits_for && s.running == 0 && free_disk(j) < t->entry.needs[QUEUE_DISK_BYTES]) {
+        return waits_for[QUEUE_DISK_BYTES];
+    }
+    return t->waits_for ? t->waits_for : "";
+}
+
 static void expire(struct jobs *j, uint64_t now)
 {
     struct queue_entry *e;
     enum queue_expiry what;
     while ((what = queue_expired(j->queue, now, &e)) != QUEUE_NOT_EXPIRED) {
-        char text[128];
-        snprintf(text, sizeof text,
-                 "No worker was free within %llu s: the job waited, and was never started",
-                 (unsigned long long)(j->config.limits.queue_timeout_ms / 1000));
         if (what == QUEUE_WAITED_TOO_LONG) {
             struct task *t = e->ctx;
+            char text[160];
+            snprintf(text, sizeof text,
+                     "No worker was free within %llu s: the job waited%s, and was never started",
+                     (unsigned long long)(j->config.limits.queue_timeout_ms / 1000), waited_for(t));
             task_set_verdict(t, REASON_QUEUE_TIMEOUT, STAGE_QUEUE, text);
             if (t->at == TASK_WAITING) { // else its row is on its way, and it ends after that
                 jobs_soon(t, TASK_END | TASK_REAP);

@@ -587,7 +587,7 @@ def test_a_full_disk_is_waited_for():
         folder.chmod(0o755)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "isle-test", folder], check=True)
         try:
-            s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0"})
+            s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0", "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3"})
             try:
                 s.start()
                 assert s.python("return 1")["result"] == 1
@@ -595,6 +595,8 @@ def test_a_full_disk_is_waited_for():
                 with fill.open("wb") as f, contextlib.suppress(OSError):
                     while True:
                         f.write(bytes(1 << 20))
+                late = s.python("return 1")
+                assert late["reason"] == "queue_timeout" and "room on the disk" in late["error"], late
                 with concurrent.futures.ThreadPoolExecutor(1) as pool:
                     waiting = pool.submit(lambda: s.client().python("return 2"))
                     a = s.post(service.JOBS, TRUE)
