@@ -2,8 +2,10 @@
 
 #include "base/fd.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <curl/curl.h>
+#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,10 +35,12 @@ static int parse_socket(const char *path, struct address *ret, struct address_er
     return 0;
 }
 
+// "127.0.0.1.example" is a name, and somebody else's.
 static bool is_loopback(const char *host)
 {
+    struct in_addr v4;
     return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-           strncmp(host, "127.", 4) == 0;
+           (inet_pton(AF_INET, host, &v4) == 1 && ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
 static bool has_part(CURLU *u, CURLUPart part)

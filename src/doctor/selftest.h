@@ -1,6 +1,6 @@
 // selftest.h: does the isolation hold, here and now? Starts each interpreter, then runs ten
 // attacks, as real jobs through the real pipeline. Runs inside a service: that of `isle doctor`,
-// and later that of a server at its start, which must not serve when something gets through.
+// and that of `isle serve` at its start, which is not ready when something gets through.
 #ifndef ISLE_DOCTOR_SELFTEST_H
 #define ISLE_DOCTOR_SELFTEST_H
 

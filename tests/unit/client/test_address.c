@@ -23,6 +23,7 @@ static void what_is_taken(void **state)
         {"http://[::1]:4753/", "http://[::1]:4753", "", true, false},
         {"https://isle.example/sandbox/", "https://isle.example/sandbox", "", false, false},
         {"http://isle.example", "http://isle.example", "", false, true},
+        {"http://127.0.0.1.example", "http://127.0.0.1.example", "", false, true},
         {"unix:/run/isle/isle.sock", "http://localhost", "/run/isle/isle.sock", true, false},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
