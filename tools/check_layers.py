@@ -34,6 +34,7 @@ LAYERS = {
         "job": "base plan codec io conf model workspace runtime",
         # the service's parts
         "queue": "base",
+        "agent": "base codec model",
         "store": "base codec io model",
         "doctor": "base plan host start codec io conf model job",
         "log": "base codec",

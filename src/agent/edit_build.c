@@ -1,0 +1,149 @@
+#include "agent/edit_build.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct building {
+    const struct text *t;
+    const struct memory_view *v;
+    struct edit_result *res;
+    uint32_t line;      // made so far
+    bool open;          // the last line made has no ending
+    bool made_last;     // the last line made is a new one
+    size_t last_ending; // of it
+};
+
+static const char *own_ending(const struct text *t) { return t->lone_cr ? "\r" : "\n"; }
+
+// What new lines at this place end with: as the first line they replace, else the one before, else
+// the one behind, else the one before those (the last line has none).
+static void ending_at(const struct text *t, uint32_t from, uint32_t to, char ret[3])
+{
+    uint32_t lines[] = {from < to ? from + 1 : 0, from, from + 1,
+                        from > 0 ? from - 1 : 0}; // numbers; 0: none
+    memcpy(ret, own_ending(t), 2);
+    for (int i = 0; i < 4; i++) {
+        if (lines[i] < 1 || lines[i] > t->count) {
+            continue;
+        }
+        struct text_line line = text_line(t, lines[i]);
+        if (line.ending_len > 0) {
+            memcpy(ret, line.ending, line.ending_len);
+            ret[line.ending_len] = 0;
+            return;
+        }
+    }
+}
+
+static int add_shown(struct building *b)
+{
+    struct edit_result *res = b->res;
+    if (res->shown_n % 256 == 0) {
+        uint32_t *grown = reallocarray(res->shown, res->shown_n + 256, sizeof *grown);
+        if (!grown) {
+            return -ENOMEM;
+        }
+        res->shown = grown;
+    }
+    res->shown[res->shown_n++] = b->line;
+    return 0;
+}
+
+static void end_open_line(struct building *b, const char *ending)
+{
+    if (b->open) {
+        buf_puts(&b->res->data, ending);
+        b->open = false;
+    }
+}
+
+static int keep(struct building *b, uint32_t from, uint32_t to)
+{
+    const struct text *t = b->t;
+    if (from == to) {
+        return 0;
+    }
+    buf_add(&b->res->data, t->data + t->at[from], t->at[to] - t->at[from]);
+    for (uint32_t i = from; b->v && i < to; i++) {
+        const struct memory_line *known = memory_line(b->v, i + 1);
+        b->line++;
+        if (known && known->shown && add_shown(b) < 0) {
+            return -ENOMEM;
+        }
+    }
+    b->line += b->v ? 0 : to - from;
+    b->open = text_line(t, to).ending_len == 0;
+    b->made_last = false;
+    return 0;
+}
+
+static int add_new(struct building *b, const struct edit_span *s)
+{
+    char ending[3];
+    ending_at(b->t, s->from, s->to, ending);
+    struct edit_change *change = &b->res->changes[s->edit];
+    *change = (struct edit_change){.first = b->line + 1, .removed = s->to - s->from};
+    for (size_t i = 0; i < s->text_len;) {
+        const char *end = memchr(s->text + i, '\n', s->text_len - i);
+        size_t len = (end ? (size_t)(end - s->text) : s->text_len) - i;
+        size_t kept = !s->verbatim && len > 0 && s->text[i + len - 1] == '\r' ? len - 1 : len;
+        end_open_line(b, ending);
+        buf_add(&b->res->data, s->text + i, kept);
+        buf_puts(&b->res->data, ending);
+        b->line++;
+        change->lines++;
+        b->made_last = true;
+        b->last_ending = strlen(ending);
+        if (add_shown(b) < 0) {
+            return -ENOMEM;
+        }
+        i += len + 1;
+    }
+    return 0;
+}
+
+// The file had no final newline: it has none now, where its last line is a new one.
+static void finish_end(struct building *b)
+{
+    const struct text *t = b->t;
+    if (b->made_last && t->count > 0 && text_line(t, t->count).ending_len == 0) {
+        b->res->data.len -= b->last_ending;
+        b->res->data.data[b->res->data.len] = 0;
+    }
+}
+
+int edit_build(const struct text *t, const struct edit_span *spans, uint32_t n,
+               const struct memory_view *v, struct edit_result *ret, struct agent_refusal *ret_why)
+{
+    struct building b = {.t = t, .v = v, .res = ret};
+    uint32_t at = 0;
+    buf_add(&ret->data, t->data, t->start);
+    for (uint32_t i = 0; i <= n; i++) {
+        uint32_t until = i < n ? spans[i].from : t->count;
+        if (keep(&b, at, until) < 0 || (i < n && add_new(&b, &spans[i]) < 0)) {
+            return -ENOMEM;
+        }
+        at = i < n ? spans[i].to : at;
+    }
+    if (ret->data.error == -EMSGSIZE) {
+        return agent_refuse(ret_why, "the file would be larger than %d bytes. Nothing was changed",
+                            TEXT_MAX_BYTES);
+    }
+    if (ret->data.error) {
+        return ret->data.error;
+    }
+    finish_end(&b);
+    struct text made;
+    int r = text_init(&made, buf_text(&ret->data), ret->data.len, ret_why);
+    if (r != 0) {
+        return r;
+    }
+    memcpy(ret->tag, made.tag, sizeof ret->tag);
+    if (made.count != b.line) {
+        ret->shown_n = 0; // a CR of the new text counts otherwise now: what is where must be read
+    }
+    text_done(&made);
+    return 0;
+}
