@@ -68,7 +68,8 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                   .type = SETTING_BOOL,
                                   .initial = "false",
                                   .choices = "false",
-                                  .lacking = "it is for workers of a queue, which are not available",
+                                  .lacking =
+                                      "it is for workers of a queue, which are not available",
                                   .help = "of workers of a queue: jobs without isolation"},
     [SETTING_DEFAULT_PYTHON_BINARIES] =
         {.name = "SANDBOX_DEFAULT_PYTHON_BINARIES",

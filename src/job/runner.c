@@ -219,6 +219,10 @@ void runner_expect_parked(struct runner *r, uint32_t tag)
 
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx)
 {
+    if (r->expected && r->parked_ready) {
+        *ret = 0;
+        return 0;
+    }
     if (r->expected) {
         r->parked_ready = ready;
         r->parked_ctx = ctx;

@@ -50,8 +50,9 @@ void runner_forget(struct runner *r, struct runner_call *call);
 // One prepared sandbox that waits for a job. It was asked for with `tag` over the runner's socket,
 // and its answer is to come.
 void runner_expect_parked(struct runner *r, uint32_t tag);
-// Takes it: 0 with its id in *ret (0: there is none, or no more), or -EAGAIN while the answer is to
-// come: then `ready` is called once when to ask again (also when the launcher is lost).
+// Takes it: 0 with its id in *ret (0: there is none, or no more, or another one waits for it), or
+// -EAGAIN while the answer is to come: then `ready` is called once when to ask again (also when the
+// launcher is lost).
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx);
 // Whoever waits with this ctx waits no longer.
 void runner_leave_parked(struct runner *r, const void *ctx);

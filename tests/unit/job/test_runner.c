@@ -1,6 +1,8 @@
 // The launcher's socket on the loop: who gets which record, and its death.
 #include "fake.h"
 
+enum { AHEAD_TAG = 1000 };
+
 struct listener {
     struct runner_call call;
     int heard, fds;
@@ -148,9 +150,32 @@ static void requests_wait_in_order_for_a_slow_launcher(void **state)
     fake_end(&f);
 }
 
+static void count(void *ctx) { ++*(int *)ctx; }
+
+static void one_waits_for_the_sandbox_ahead_and_the_others_do_without(void **state)
+{
+    (void)state;
+    struct fake f;
+    int first = 0, second = 0;
+    uint32_t id = 99;
+    fake_begin(&f);
+    runner_expect_parked(f.runner, AHEAD_TAG);
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &first), -EAGAIN);
+    assert_int_equal(id, 99);
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &second), 0);
+    assert_int_equal(id, 0);
+    fake_say(&f, (struct plan_record){.op = PLAN_PARKED, .tag = AHEAD_TAG, .id = 7}, -1);
+    assert_int_equal(first, 1);
+    assert_int_equal(second, 0);
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &first), 0);
+    assert_int_equal(id, 7);
+    fake_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_waits_for_the_sandbox_ahead_and_the_others_do_without),
         cmocka_unit_test(answers_find_who_asked),
         cmocka_unit_test(what_nobody_waits_for_is_dropped_with_its_descriptor),
         cmocka_unit_test(its_death_ends_every_call_after_its_last_words),
