@@ -153,8 +153,8 @@ static void list_files(struct api_call *c)
 struct delete_call {
     struct file_call file;
     struct files_file old; // fd -1: no condition
-    char expected[SHA256_HEX], found[SHA256_HEX];
-    int error;
+    char expected[SHA256_HEX];
+    struct file_digest digest;
 };
 
 static void delete_drop(struct file_call *f) { fd_close(((struct delete_call *)f)->old.fd); }
@@ -190,19 +190,22 @@ static void remove_it(struct delete_call *d)
 static void hash_run(struct work *w)
 {
     struct delete_call *d = w->ctx;
-    d->error = file_hash(&d->old, d->found);
+    file_digest_step(&d->digest);
 }
 
 static void hashed(struct file_call *f)
 {
     struct delete_call *d = (struct delete_call *)f;
-    if (d->error || strcmp(d->expected, d->found) != 0) {
-        file_call_fail(f, d->error == -ESTALE ? (int)FILES_CHANGED
-                          : d->error          ? d->error
-                                              : (int)FILES_MISMATCH);
-        return;
+    int over = d->digest.over;
+    if (over == 0) {
+        file_call_work(f, hash_run, hashed);
+    } else if (over < 0) {
+        file_call_fail(f, over == -ESTALE ? (int)FILES_CHANGED : over);
+    } else if (strcmp(d->expected, d->digest.hex) != 0) {
+        file_call_fail(f, FILES_MISMATCH);
+    } else {
+        remove_it(d);
     }
-    remove_it(d);
 }
 
 static void delete_file(struct api_call *c)
@@ -225,6 +228,7 @@ static void delete_file(struct api_call *c)
         d->old.fd = -1;
         file_call_fail(&d->file, e);
     } else {
+        file_digest_begin(&d->digest, &d->old);
         file_call_work(&d->file, hash_run, hashed);
     }
 }

@@ -12,21 +12,21 @@
 #include <string.h>
 
 enum {
-    HASH_PIECE_BYTES = 8 << 20,
+    HASH_PIECE_BYTES = 8 << 20,   // about 50 ms
     ZIP_PIECE_BYTES = 128 * 1024, // sent at once; below http_config.out_bytes
     ZIP_MAX_ENTRIES = 200000,
 };
 #define ZIP_MAX_BYTES (UINT64_C(16) << 30)
 
-int file_hash(const struct files_file *file, char ret[SHA256_HEX])
+void file_digest_begin(struct file_digest *d, const struct files_file *file)
 {
-    struct files_hash h;
-    int over = 0;
-    files_hash_begin(&h, file);
-    while (over == 0) {
-        over = files_hash_step(&h, HASH_PIECE_BYTES, ret);
-    }
-    return over < 0 ? over : 0;
+    d->over = 0;
+    files_hash_begin(&d->hash, file);
+}
+
+void file_digest_step(struct file_digest *d)
+{
+    d->over = files_hash_step(&d->hash, HASH_PIECE_BYTES, d->hex);
 }
 
 static const char *base_name(const char *path)
@@ -41,8 +41,7 @@ struct get_call {
     struct file_call file;
     struct files_file opened; // fd -1: none
     int64_t opened_ms;
-    char sha256[SHA256_HEX];
-    int error;
+    struct file_digest digest;
 };
 
 static void get_drop(struct file_call *f) { fd_close(((struct get_call *)f)->opened.fd); }
@@ -50,7 +49,7 @@ static void get_drop(struct file_call *f) { fd_close(((struct get_call *)f)->ope
 static void get_run(struct work *w)
 {
     struct get_call *g = w->ctx;
-    g->error = file_hash(&g->opened, g->sha256);
+    file_digest_step(&g->digest);
 }
 
 static void send_file(struct file_call *f)
@@ -58,12 +57,7 @@ static void send_file(struct file_call *f)
     struct get_call *g = (struct get_call *)f;
     struct api_call *c = f->call;
     char etag[FILE_ETAG], mode[16];
-    if (g->error) {
-        file_call_fail(f, g->error == -ESTALE ? (int)FILES_CHANGED : g->error);
-        return;
-    }
-    sessions_keep_hash(f->with->sessions, &g->opened, g->opened_ms, g->sha256);
-    file_etag(g->sha256, etag);
+    file_etag(g->digest.hex, etag);
     if (http_condition(c->r, etag) == 412) {
         file_call_fail(f, FILES_MISMATCH);
         return;
@@ -74,6 +68,20 @@ static void send_file(struct file_call *f)
     c->status = 200;
     http_reply_file(c->r, fd_take(&g->opened.fd), g->opened.size_bytes, media_type_inert(f->path),
                     etag);
+}
+
+static void hashed(struct file_call *f)
+{
+    struct get_call *g = (struct get_call *)f;
+    const struct file_digest *d = &g->digest;
+    if (d->over == 0) {
+        file_call_work(f, get_run, hashed);
+    } else if (d->over < 0) {
+        file_call_fail(f, d->over == -ESTALE ? (int)FILES_CHANGED : d->over);
+    } else {
+        sessions_keep_hash(f->with->sessions, &g->opened, g->opened_ms, d->hex);
+        send_file(f);
+    }
 }
 
 // ---- a folder
@@ -198,12 +206,16 @@ static void get_folder(struct api_call *c)
     }
 }
 
+// Nothing is hashed or packed for a reader who has closed.
+static void reader_gone(struct api_call *c) { http_abort(c->r); }
+
 void file_get(struct api_call *c)
 {
     struct get_call *g = (struct get_call *)file_call_new(c, sizeof *g, false, get_drop);
     if (!g) {
         return;
     }
+    c->gone = reader_gone;
     g->opened.fd = -1;
     g->opened_ms = clock_wall_ms();
     int e = files_open(&g->file.lease.files, g->file.path, UINT64_MAX, &g->opened);
@@ -216,9 +228,10 @@ void file_get(struct api_call *c)
     if (e) {
         g->opened.fd = -1;
         file_call_fail(&g->file, e);
-    } else if (sessions_known_hash(c->with->sessions, &g->opened, g->sha256)) {
+    } else if (sessions_known_hash(c->with->sessions, &g->opened, g->digest.hex)) {
         send_file(&g->file);
     } else {
-        file_call_work(&g->file, get_run, send_file);
+        file_digest_begin(&g->digest, &g->opened);
+        file_call_work(&g->file, get_run, hashed);
     }
 }

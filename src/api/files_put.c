@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { PIECE_BYTES = 256 * 1024 };
+enum { PIECE_BYTES = 256 * 1024, COMMIT_STEPS = 64 };
 
 struct put_call {
     struct file_call file;
@@ -81,14 +81,19 @@ static void reply_written(struct put_call *p)
 static void commit_run(struct work *w)
 {
     struct put_call *p = w->ctx;
+    int steps = 0;
     do {
         p->error = files_write_commit(&p->write);
-    } while (p->error == FILES_AGAIN);
+    } while (p->error == FILES_AGAIN && ++steps < COMMIT_STEPS);
 }
 
 static void committed(struct file_call *f)
 {
     struct put_call *p = (struct put_call *)f;
+    if (p->error == FILES_AGAIN) {
+        file_call_work(f, commit_run, committed);
+        return;
+    }
     if (p->error) {
         file_call_fail(f, p->error);
         return;

@@ -1,6 +1,7 @@
 #include "api/session_call.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 #include "http/value.h"
 #include "workspace/names.h"
 
@@ -44,7 +45,10 @@ bool file_call_work(struct file_call *f, void (*run)(struct work *w),
                     void (*then)(struct file_call *f))
 {
     f->then = then;
-    f->work = (struct work){.run = run, .done = done, .ctx = f};
+    f->work = (struct work){.run = run,
+                            .done = done,
+                            .ctx = f,
+                            .owner = hash_bytes(f->call->team, strlen(f->call->team))};
     int e = work_queue(f->with->pool, &f->work);
     if (e) {
         api_fail_later(f->call, API_UNAVAILABLE, RETRY_SECONDS, "files: %s", strerror(-e));

@@ -1,9 +1,11 @@
 // share.c: memory that requests hold for as long as their peers take, who may be slow on purpose.
 // There is so much of each kind for all; no owner has more of it than is left for the others, so
 // that one who takes what he can get leaves half of it, and two leave a third.
+#include "base/hash.h"
 #include "http/internal.h"
 
 #include <errno.h>
+#include <string.h>
 
 static size_t held_by_owner(const struct http_request *r, enum share_kind kind)
 {
@@ -37,14 +39,10 @@ void share_give(struct http_request *r, enum share_kind kind)
     r->held_bytes[kind] = 0;
 }
 
-// FNV-1a. Two owners with one hash would share a share, nothing else.
+// Two owners with one hash would share a share, nothing else.
 void http_set_owner(struct http_request *r, const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *name; name++) {
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    }
-    r->owner = hash;
+    r->owner = hash_bytes(name, strlen(name));
 }
 
 int http_hold(struct http_request *r, size_t bytes)

@@ -25,6 +25,7 @@ struct work_pool {
     unsigned n_todo;             // in both lists
     unsigned idle;               // threads that wait
     unsigned running_background; // pieces
+    struct work *running[MAX_THREADS];
     bool stop;
 };
 
@@ -47,10 +48,40 @@ static struct work *list_take(struct list *l)
 
 // ---- on the threads
 
+static unsigned running_of(const struct work_pool *p, uint64_t owner)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < p->max; i++) {
+        n += p->running[i] && !p->running[i]->background && p->running[i]->owner == owner;
+    }
+    return n;
+}
+
+// The oldest of the owner with the fewest running: who queues a thousand keeps nobody waiting.
+static struct work *list_take_fair(const struct work_pool *p, struct list *l)
+{
+    struct work *best = NULL, *before_best = NULL, *before = NULL;
+    unsigned fewest = MAX_THREADS + 1; // and one thread is left to others
+    for (struct work *w = l->first; w && fewest > 0; before = w, w = w->next) {
+        unsigned n = running_of(p, w->owner);
+        bool all = w->owner && p->max > 1 && n + 1 >= p->max;
+        if (n < fewest && !all) {
+            fewest = n;
+            best = w;
+            before_best = before;
+        }
+    }
+    if (best) {
+        *(before_best ? &before_best->next : &l->first) = best->next;
+        l->last = l->last == best ? before_best : l->last;
+    }
+    return best;
+}
+
 // With the lock: the next piece, or NULL while there is none that this thread may take.
 static struct work *take(struct work_pool *p)
 {
-    struct work *w = list_take(&p->todo);
+    struct work *w = list_take_fair(p, &p->todo);
     if (!w && (p->max == 1 || p->running_background + 1 < p->max)) {
         w = list_take(&p->todo_background);
     }
@@ -61,11 +92,23 @@ static struct work *take(struct work_pool *p)
     return w;
 }
 
+static struct work **free_place(struct work_pool *p)
+{
+    unsigned i = 0;
+    while (p->running[i]) { // there are as many as threads
+        i++;
+    }
+    return &p->running[i];
+}
+
 static void run(struct work_pool *p, struct work *w)
 {
+    struct work **place = free_place(p);
+    *place = w;
     pthread_mutex_unlock(&p->lock);
     w->run(w);
     pthread_mutex_lock(&p->lock);
+    *place = NULL;
     p->running_background -= w->background;
     list_add(&p->over, w);
     uint64_t one = 1;

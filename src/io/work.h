@@ -10,6 +10,7 @@
 #include "io/loop.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct work_pool;
 
@@ -20,6 +21,8 @@ struct work {
     void *ctx;
     bool background; // waits behind those that are not (somebody waits for them), and leaves one
                      // thread to them where there are several
+    uint64_t owner;  // a number of the tenant's; 0: nobody's. The one with the fewest running is
+                     // next, and none has all threads. Not looked at in the background
     // inner
     struct work *next;
     bool queued; // to be read, on the loop's thread: it is not the owner's now

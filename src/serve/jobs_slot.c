@@ -2,6 +2,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "workspace/disk.h"
 #include "workspace/uids.h"
 
@@ -177,7 +178,10 @@ static void on_done(void *ctx, struct result *r)
         return;
     }
     t->at = TASK_KEEPING;
-    t->keep = (struct work){.run = keep_artifacts, .done = artifacts_kept, .ctx = t};
+    t->keep = (struct work){.run = keep_artifacts,
+                            .done = artifacts_kept,
+                            .ctx = t,
+                            .owner = hash_bytes(t->team, strlen(t->team))};
     if (work_queue(t->jobs->config.pool, &t->keep)) { // no thread: then here
         keep_artifacts(&t->keep);
         artifacts_kept(&t->keep);

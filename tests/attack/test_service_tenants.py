@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
+import time
+from collections.abc import Iterator
 
 import harness
 import pytest
 import variants
-from service import JOBS, SESSIONS, Service, serving
+from service import JOBS, SESSIONS, Client, Service, serving
 
 KEYS = "/api/v1/keys"
 
@@ -40,6 +43,65 @@ for path in params["paths"]:
         assert r["stdout"] == "".join(f"{path} 401\n" for path in paths), r
         assert nobody.get("/metrics").status == 401
         assert admin.get("/metrics").status == 200
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[Service, Client, Client]]:
+    with serving({"SANDBOX_WORKER_CONCURRENCY": "2"}) as s, s.client() as a, s.client() as b:
+        a.key, b.key = s.new_key("a"), s.new_key("b")
+        yield s, a, b
+
+
+@contextlib.contextmanager
+def asking(s: Service, client: Client, paths: list[str]) -> Iterator[list[socket.socket]]:
+    """Calls whose answers nobody reads, meanwhile."""
+    calls = []
+    with contextlib.ExitStack() as open_:
+        for path in paths:
+            c = open_.enter_context(socket.socket())
+            c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            c.connect(("127.0.0.1", s.port))
+            head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {client.key}\r\n\r\n"
+            c.sendall(head.encode())
+            calls.append(c)
+        yield calls
+
+
+def test_readers_of_large_results_who_do_not_read(both):
+    """They hold no more of the service's memory than is left for others, who get theirs."""
+    s, a, b = both
+    code = "head -c 8388608 /dev/zero | tr '\\0' '\\1'"
+    job = {"language": "bash", "code": code, "limits": {"max_stdout_kb": 8192}}
+    mine, others = a.submit(job), b.submit(job)
+    size, others_size = (c.wait(i) and len(c.get(f"{JOBS}/{i}").body) for c, i in ((a, mine), (b, others)))
+    assert size > 4 << 20
+    for what in ("", "/events"):
+        before = s.figures().private_kb
+        with asking(s, a, [f"{JOBS}/{mine}{what}"] * 40) as calls:
+            answers = [c.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) for c in calls]
+            assert set(answers) == {b"HTTP/1.1 200", b"HTTP/1.1 503"}, answers
+            assert len(b.get(f"{JOBS}/{others}").body) == others_size
+            grown = s.figures().private_kb - before
+            assert grown < (160 << 10) + 2 * (size >> 10), grown
+        assert harness.until(lambda: len(a.get(f"{JOBS}/{mine}").body) == size, 20)
+
+
+def test_who_has_much_hashed_keeps_nobody_waiting(both):
+    """A hundred large files, whose hashes take seconds each, before a small one and a job's artifacts."""
+    s, a, b = both
+    mine, others = (c.post(SESSIONS, {}).data["session_id"] for c in (a, b))
+    made = a.python("for n in range(100): open(str(n), 'w').truncate(10**9)", session_id=mine)
+    assert made["success"], made
+    with asking(s, a, [f"{SESSIONS}/{mine}/files/{n}" for n in range(100)]):
+        begin = time.monotonic()
+        assert b.call("PUT", f"{SESSIONS}/{others}/files/x", body=b"x").status == 201
+        assert b.get(f"{SESSIONS}/{others}/files/x").body == b"x"
+        r = b.python("open('x', 'w').write('x')", artifacts=["x"])
+        assert r["success"] and len(r["artifacts"]) == 1, r
+        assert time.monotonic() - begin < 5 * harness.SLOW
+    assert a.call("DELETE", f"{SESSIONS}/{mine}").status == 200
+    left = ("kept/" + mine, "trash/*")
+    assert harness.until(lambda: not [p for name in left for p in s.data.glob("serve/" + name)], 20)
 
 
 @contextlib.contextmanager

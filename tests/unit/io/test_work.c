@@ -131,6 +131,45 @@ static void test_done_queues_again(void **state)
     end(&s);
 }
 
+static void test_who_queues_much_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct set s;
+    begin(&s, 2);
+    int gate[2];
+    assert_int_equal(pipe(gate), 0);
+    enum { N = 20 };
+    struct piece p[N];
+    for (unsigned i = 0; i < N; i++) { // the last but one is of another owner, and so is the last
+        p[i] = piece(&s, i);
+        p[i].gate = gate[0];
+        p[i].work =
+            (struct work){.run = run, .done = done, .ctx = &p[i], .owner = i < N - 2 ? 7 : i};
+        assert_int_equal(work_queue(s.pool, &p[i].work), 0);
+    }
+    wait_begun(&s, 2);
+    for (unsigned i = 1; i <= 3; i++) { // each end lets one begin
+        assert_int_equal(write(gate[1], "x", 1), 1);
+        step_until(&s, i);
+        wait_begun(&s, 2 + i);
+    }
+    for (unsigned i = 3; i < N; i++) {
+        assert_int_equal(write(gate[1], "x", 1), 1);
+    }
+    step_until(&s, N);
+    unsigned at = 0;
+    for (unsigned i = 0; i < N; i++) {
+        at = s.order[i] >= N - 2 ? i : at;
+    }
+    assert_true(at < 6); // both were served among the first
+    for (unsigned i = 0; i < N; i++) {
+        assert_int_equal(p[i].output, i * 2);
+    }
+    close(gate[0]);
+    close(gate[1]);
+    end(&s);
+}
+
 static void test_one_thread_takes_the_waited_for_first(void **state)
 {
     (void)state;
@@ -257,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_result_comes_on_the_loop),
         cmocka_unit_test(test_done_queues_again),
+        cmocka_unit_test(test_who_queues_much_keeps_nobody_waiting),
         cmocka_unit_test(test_one_thread_takes_the_waited_for_first),
         cmocka_unit_test(test_background_leaves_a_thread),
         cmocka_unit_test(test_stop_gives_everything_back),
