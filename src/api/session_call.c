@@ -26,8 +26,18 @@ static void over(struct api_call *c)
 {
     struct file_call *f = c->ctx;
     f->call = NULL;
+    atomic_store(&f->gone, true);
     if (!f->work.queued) {
         release(f);
+    }
+}
+
+// What is still in the queue when its caller has gone is not done.
+static void run_piece(struct work *w)
+{
+    struct file_call *f = w->ctx;
+    if (!atomic_load(&f->gone)) {
+        f->run(w);
     }
 }
 
@@ -45,7 +55,8 @@ bool file_call_work(struct file_call *f, void (*run)(struct work *w),
                     void (*then)(struct file_call *f))
 {
     f->then = then;
-    f->work = (struct work){.run = run,
+    f->run = run;
+    f->work = (struct work){.run = run_piece,
                             .done = done,
                             .ctx = f,
                             .owner = hash_bytes(f->call->team, strlen(f->call->team))};

@@ -6,6 +6,8 @@
 #include "api/call.h"
 #include "serve/sessions.h"
 
+#include <stdatomic.h>
+
 // The message and status of a refusal of sessions.h, or of -errno.
 void api_fail_session(struct api_call *c, int refusal);
 
@@ -17,6 +19,8 @@ struct file_call {
     char *path;   // below the workspace, as files.h takes it
     bool changed; // what the session takes is to be measured
     struct work work;
+    void (*run)(struct work *w);
+    atomic_bool gone;                  // the request is over, as a thread may ask
     void (*then)(struct file_call *f); // after the work, on the loop; the request is not over
     void (*drop)(struct file_call *f); // releases what its kind holds; may be NULL
 };
