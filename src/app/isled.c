@@ -42,6 +42,7 @@ struct isled {
     struct front front;
     unsigned asked; // how often it was asked to end
     bool listens;
+    bool reloads, reload_again; // one order at a time: many would leave no room for that to end
 };
 
 static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -224,6 +225,8 @@ static void tell_listens(const struct isled *d)
     }
 }
 
+static void reload(struct isled *d);
+
 static void take_note(struct isled *d, uint32_t what)
 {
     switch (what) {
@@ -239,6 +242,11 @@ static void take_note(struct isled *d, uint32_t what)
         break;
     case TALK_RELOADED:
         notify("READY=1");
+        d->reloads = false;
+        if (d->reload_again) {
+            d->reload_again = false;
+            reload(d);
+        }
         break;
     default: // of a service that was taken over: nothing to be done for it
         break;
@@ -267,6 +275,11 @@ static void reload(struct isled *d)
     int fds[2], n = 0;
     struct talk_reload what = {};
     AUTO_CLOSE int audit = -1;
+    if (d->reloads) {
+        d->reload_again = true;
+        return;
+    }
+    d->reloads = true;
     notify_reloading();
     AUTO_CLOSE int file =
         c->file ? open(c->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1;

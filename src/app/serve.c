@@ -36,6 +36,7 @@ enum {
     PEER_CONNECTIONS = 1024,            // a proxy is a peer, too
     MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
     LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
+    HUNG_MS = 10000, // beyond the drain's limit: a job that is cancelled has ended long before
     REFUSED = 125,
     TOLD = 1, // it has failed, and has said why in words of its own
 };
@@ -63,6 +64,7 @@ struct serve {
     struct buf order;           // as far as it has come
     int order_fd[TALK_MAX_FDS]; // what came with it, or -1
     struct loop_timer last;     // until whoever still reads is cut off
+    struct loop_timer hung;     // until what does not end is left to the next start
     bool lost, draining;
     int status;
 };
@@ -92,9 +94,18 @@ static void http_stopped(void *ctx) { stop_now(ctx); }
 
 static void last_fires(struct loop_timer *t) { stop_now(t->ctx); }
 
+// A launcher that stands still ends no job. They end with it, as worker_lost.
+static void hung_fires(struct loop_timer *t)
+{
+    struct serve *s = t->ctx;
+    log_say(s->log, LOG_ERROR, "jobs do not end", LOG_T("effect", "the service ends without them"));
+    stop_now(s);
+}
+
 static void drained(void *ctx)
 {
     struct serve *s = ctx;
+    loop_timer_clear(s->loop, &s->hung);
     loop_timer_set(s->loop, &s->last, LAST_ANSWERS_MS * NS_PER_MS);
     http_server_stop(s->http, http_stopped, s);
 }
@@ -108,6 +119,7 @@ static void drain(struct serve *s, const char *why, uint64_t limit_ms)
     s->draining = true;
     log_say(s->log, LOG_INFO, "ending", LOG_T("why", why), LOG_I("limit_ms", (int64_t)limit_ms));
     ready_never(s->ready, why);
+    loop_timer_set(s->loop, &s->hung, (limit_ms + HUNG_MS) * NS_PER_MS);
     if (s->lost) {
         jobs_lose(s->jobs, drained, s);
     } else {
@@ -562,6 +574,7 @@ static void end(struct serve *s)
     log_free(s->log);
     if (s->loop) {
         loop_timer_clear(s->loop, &s->last);
+        loop_timer_clear(s->loop, &s->hung);
     }
     loop_free(s->loop);
     buf_free(&s->order);
@@ -581,6 +594,7 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
                       .order_fd = {-1, -1}};
     s.front = LOOP_WATCH_INIT(front_ready, &s);
     s.last = LOOP_TIMER_INIT(last_fires, &s);
+    s.hung = LOOP_TIMER_INIT(hung_fires, &s);
     s.pipeline.ready_workspace = NULL; // its front makes none
     s.pipeline.zip = &zip_ops;
     s.pipeline.artifact_urls = "/api/v1/sandbox/jobs/";

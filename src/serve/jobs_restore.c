@@ -2,6 +2,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/fd.h"
+#include "log/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -49,7 +50,10 @@ static int restore(struct jobs *j, const struct store_job *row)
     }
     if (row->id.len >= sizeof job.id || !team) {
         job_done(&job);
-        return team ? -EINVAL : -ENOMEM;
+        if (team) { // written by nobody here; no reason not to serve
+            log_say(j->config.log, LOG_ERROR, "queued job left out: its id is none");
+        }
+        return team ? 0 : -ENOMEM;
     }
     snprintf(job.id, sizeof job.id, "%.*s", (int)row->id.len, row->id.data);
     struct task *t = task_new(j, team, &job);

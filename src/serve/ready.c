@@ -9,6 +9,7 @@
 #include "plan/seat.h"
 #include "store/store.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -242,7 +243,8 @@ const char *ready_why(const struct ready *r)
         return r->disabled;
     }
     if (r->state == READY && store_error(r)) {
-        return "the store cannot write (disk full or failing?)";
+        return store_error(r) == -ESTALE ? "the store's file was removed or replaced"
+                                         : "the store cannot write (disk full or failing?)";
     }
     return r->why;
 }

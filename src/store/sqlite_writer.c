@@ -93,11 +93,20 @@ static int run_write(struct sqlite_writer *w, struct sqlite_write *op)
 
 // --- groups
 
+// The file was removed or replaced under us: what is written to it now, no later start would find.
+static int check_place(struct sqlite_writer *w)
+{
+    int moved = 0;
+    int code = sqlite3_file_control(w->db, "main", SQLITE_FCNTL_HAS_MOVED, &moved);
+    return code == SQLITE_OK && moved ? -ESTALE : 0;
+}
+
 // All of `first` to `last` in one transaction. 0 or -errno: nothing of it is there.
 static int run_group(struct sqlite_writer *w, struct sqlite_write *first,
                      const struct sqlite_write *last)
 {
-    int err = exec(w, "BEGIN IMMEDIATE");
+    int err = check_place(w);
+    err = err == 0 ? exec(w, "BEGIN IMMEDIATE") : err;
     for (struct sqlite_write *op = first; err == 0; op = op->next) {
         err = run_write(w, op);
         if (op == last) {
@@ -157,8 +166,12 @@ static struct timespec in_ns(uint64_t ns)
 // Whether a row can be written; it is none afterwards. (An unchanged value would not be written.)
 static int try_place(struct sqlite_writer *w)
 {
-    int err = exec(w, "BEGIN IMMEDIATE; INSERT INTO requests VALUES (-1, zeroblob(4096));"
-                      "DELETE FROM requests WHERE seq = -1; COMMIT");
+    int err = check_place(w);
+    if (err != 0) {
+        return err;
+    }
+    err = exec(w, "BEGIN IMMEDIATE; INSERT INTO requests VALUES (-1, zeroblob(4096));"
+                  "DELETE FROM requests WHERE seq = -1; COMMIT");
     if (err != 0 && !sqlite3_get_autocommit(w->db)) {
         exec(w, "ROLLBACK");
     }

@@ -191,6 +191,50 @@ def test_TMO_08_second_signal_ends_at_once() -> None:
         assert s.get(f"{service.JOBS}/{ident}").data["reason"] == "worker_lost"
 
 
+def test_many_hangups_lose_no_end() -> None:
+    """While the service hears nothing, one order to read again waits for it, and not so many that another has no room."""
+    with service.serving({"SANDBOX_DRAIN_SECONDS": "1"}) as s:
+        os.kill(s.service_pid, signal.SIGSTOP)
+        for _ in range(600):
+            s.process.send_signal(signal.SIGHUP)
+            time.sleep(0.001)  # the front takes each
+        s.process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        os.kill(s.service_pid, signal.SIGCONT)
+        assert s.wait_gone() == 0
+
+
+@pytest.mark.long
+def test_ends_with_a_launcher_that_stands_still() -> None:
+    with service.serving({"SANDBOX_DRAIN_SECONDS": "1"}) as s:
+        ident = running(s)
+        launcher = s.launcher_pid
+        os.kill(launcher, signal.SIGSTOP)
+        try:
+            s.process.send_signal(signal.SIGTERM)
+            assert s.process.wait(30) == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(launcher, signal.SIGCONT)
+        s.wait_gone()
+        assert "jobs do not end" in s.log()
+        s.start()
+        assert s.job(ident)["reason"] == "worker_lost"
+
+
+def test_a_store_that_is_removed_takes_no_job() -> None:
+    """What was accepted into a file that no later start finds would be lost."""
+    with service.serving() as s:
+        kept = s.data / "kept-store"
+        (s.data / "serve/store/isle.db").rename(kept)
+        a = s.post(service.JOBS, {"command": ["true"]})
+        assert a.status == 503 and a.code, a.body
+        assert b"removed or replaced" in s.get("/readyz").body
+        kept.rename(s.data / "serve/store/isle.db")
+        assert harness.until(s.ready, 10)
+        assert s.wait(s.submit({"command": ["echo", "back"]}))["result"] == "back"
+
+
 def test_reads_settings_again() -> None:
     with variants.folder("isle-conf-") as folder:
         folder.chmod(0o755)
