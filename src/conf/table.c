@@ -252,7 +252,7 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                         .type = SETTING_WORDS,
                         .words = SETTING_W_LISTEN,
                         .initial = "127.0.0.1:4753",
-                        .max = 8,
+                        .max = 6,
                         .help = "where the service listens, TCP; port 0: one that is free"},
     [SETTING_SOCKET] = {.name = "ISLE_SOCKET",
                         .type = SETTING_PATH,
