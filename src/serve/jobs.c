@@ -18,8 +18,6 @@ enum {
 // than is left for the others.
 #define HELD_MAX_BYTES (UINT64_C(256) << 20)
 
-static const char stopping[] = "Cancelled: the service is being stopped";
-
 // ---- Begin and end -----------------------------------------------------------------------------
 
 static uint64_t memory_of(const struct jobs_limits *l)
@@ -91,7 +89,7 @@ static void drain_is_over(struct loop_timer *timer)
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
         if (t->at == TASK_RUNNING || t->at == TASK_CLAIMED) {
             task_stop(t, j->lost ? REASON_WORKER_LOST : REASON_CANCELLED,
-                      j->lost ? "the sandbox was lost: its launcher is gone" : stopping);
+                      j->lost ? "the sandbox was lost: its launcher is gone" : JOBS_STOPPING_TEXT);
         }
     }
 }
@@ -106,7 +104,7 @@ void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), v
     loop_timer_clear(j->config.loop, &j->sweep_due);
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
         if (t->at == TASK_WAITING && !t->accepted) {
-            task_stop(t, REASON_CANCELLED, stopping);
+            task_stop(t, REASON_CANCELLED, JOBS_STOPPING_TEXT);
         }
     }
     j->drain = LOOP_TIMER_INIT(drain_is_over, j);

@@ -15,6 +15,8 @@
 #include "serve/sessions.h"
 #include "store/sweep.h"
 
+#define JOBS_STOPPING_TEXT "Cancelled: the service is being stopped"
+
 enum task_at {
     TASK_SUBMITTED, // its row is on its way to the disk; it has its place in the queue
     TASK_WAITING,

@@ -42,7 +42,7 @@ void jobs_pump_soon(struct jobs *j)
 static void record_put_back(const struct task *t)
 {
     struct store_write w = {.kind = STORE_JOB_BACK, .lazy = true};
-    w.job.id = (struct store_text){t->id, strlen(t->id)};
+    w.job.id = store_text_of(t->id);
     store_write(t->jobs->config.store, &w, NULL, NULL);
 }
 
@@ -57,7 +57,13 @@ static void put_back(struct task *t)
     }
     j->stats.put_back++;
     queue_put_back(j->queue, &t->entry);
-    loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);
+    if (t->verdict != REASON_OK) { // it was stopped when its pipeline had given it up already
+        task_stop(t, t->verdict, t->verdict_text);
+    } else if (j->closed && !t->accepted) {
+        task_stop(t, REASON_CANCELLED, JOBS_STOPPING_TEXT);
+    } else {
+        loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);
+    }
 }
 
 static void let_session_go(struct task *t, int64_t disk_bytes)
@@ -516,7 +522,9 @@ void task_stop(struct task *t, enum reason reason, const char *text)
         jobs_soon(t, TASK_END | TASK_REAP);
         break;
     case TASK_RUNNING:
-        if (t->pipeline) {
+        if (t->soon & TASK_PUT_BACK) {
+            task_set_verdict(t, reason, STAGE_QUEUE, text);
+        } else if (t->pipeline) {
             pipeline_stop(t->pipeline, reason, text);
         }
         break;
