@@ -2,6 +2,7 @@
 
 #include "api/api.h"
 #include "app/inner.h"
+#include "app/passed.h"
 #include "app/talk.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -21,7 +22,6 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,9 +31,6 @@
 enum {
     OWN_MAP_BYTES = 1 << 20,
     WORK_THREADS = 4,
-    LOCAL_CONNECTIONS = 64,
-    TCP_CONNECTIONS = 4096,
-    PEER_CONNECTIONS = 1024,            // a proxy is a peer, too
     MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
     LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
     HUNG_MS = 10000, // beyond the drain's limit: a job that is cancelled has ended long before
@@ -318,42 +315,6 @@ static void front_ready(struct loop_watch *w, uint32_t events)
     take_orders(s);
 }
 
-// ---- What was passed ----------------------------------------------------------------------------
-
-union address {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    struct sockaddr_storage room;
-};
-
-static bool is_loopback(const union address *a)
-{
-    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
-                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-}
-
-static void sort_passed(struct serve *s)
-{
-    const struct seat *seat = s->seat;
-    struct http_config *c = &s->listeners;
-    http_config_init(c);
-    s->loopback = true;
-    for (uint32_t i = 0; i < seat->n_passed; i++) {
-        union address a = {.room = {.ss_family = AF_UNSPEC}};
-        socklen_t len = sizeof a;
-        if (getsockname(seat->passed[i], &a.any, &len)) {
-            s->audit = seat->passed[i]; // the one that is no socket
-            continue;
-        }
-        const bool local = a.any.sa_family == AF_UNIX, near = local || is_loopback(&a);
-        s->loopback = s->loopback && near;
-        c->listeners[c->n_listeners++] =
-            (struct http_listener){seat->passed[i], local ? LOCAL_CONNECTIONS : TCP_CONNECTIONS,
-                                   near ? TCP_CONNECTIONS : PEER_CONNECTIONS};
-    }
-}
-
 // ---- Begin --------------------------------------------------------------------------------------
 
 static int open_store(struct serve *s)
@@ -542,7 +503,8 @@ static const struct part {
 
 static int begin(struct serve *s)
 {
-    sort_passed(s);
+    http_config_init(&s->listeners);
+    s->loopback = passed_sort(s->seat, &s->listeners, &s->audit);
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
         int e = parts[i].open(s);
         if (e) {

@@ -192,7 +192,7 @@ def test_TMO_08_second_signal_ends_at_once() -> None:
 
 
 def test_many_hangups_lose_no_end() -> None:
-    """While the service hears nothing, one order to read again waits for it, and not so many that another has no room."""
+    """While the service hears nothing, one order to read again waits, not so many that another has no room."""
     with service.serving({"SANDBOX_DRAIN_SECONDS": "1"}) as s:
         os.kill(s.service_pid, signal.SIGSTOP)
         for _ in range(600):
