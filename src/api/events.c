@@ -47,41 +47,6 @@ struct stream {
 
 // ---- Positions ---------------------------------------------------------------------------------
 
-// Bytes of the first part of data that is invalid as a whole: one U+FFFD.
-static size_t invalid_part(const char *data, size_t len)
-{
-    size_t n = 1;
-    while (n < len && n < 3) {
-        AUTO_BUF struct buf clean = BUF_INIT(16);
-        if (utf8_clean(&clean, data, n + 1) || clean.len > 3) {
-            break;
-        }
-        n++;
-    }
-    return n;
-}
-
-// Where in the raw head the text's position is.
-static size_t raw_position(const char *data, size_t len, uint64_t position)
-{
-    static const unsigned replaced = 3; // U+FFFD
-    size_t raw = 0;
-    uint64_t text = 0;
-    while (raw < len && text < position) {
-        size_t valid = utf8_valid_prefix(data + raw, len - raw);
-        if (text + valid >= position) {
-            return raw + (size_t)(position - text);
-        }
-        raw += valid;
-        text += valid;
-        if (raw < len) {
-            raw += invalid_part(data + raw, len - raw);
-            text += replaced;
-        }
-    }
-    return raw;
-}
-
 static void write_id(const struct stream *s, char *ret, size_t size)
 {
     snprintf(ret, size, "%d.%llu.%llu", s->status, (unsigned long long)s->heads[0].told,
@@ -141,7 +106,7 @@ static int tell_piece(struct stream *s, struct head *h, const char *data, size_t
 static bool tell_head(struct stream *s, struct head *h, const char *data, size_t len, bool whole)
 {
     if (!h->found) {
-        h->raw = raw_position(data, len, h->told);
+        h->raw = utf8_source_of(data, len, h->told);
         h->found = true;
     }
     while (h->raw < len) {

@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#define REPLACEMENT "\xef\xbf\xbd" // U+FFFD
+
 // What stands at the beginning of some bytes.
 enum piece {
     PIECE_CHAR,    // a whole character
@@ -92,6 +94,25 @@ size_t utf8_valid_prefix(const char *data, size_t len)
 
 bool utf8_valid(const char *data, size_t len) { return utf8_valid_prefix(data, len) == len; }
 
+size_t utf8_source_of(const char *data, size_t len, uint64_t clean)
+{
+    const uint8_t *p = (const uint8_t *)data;
+    size_t at = 0;
+    for (uint64_t text = 0; at < len && text < clean; text += sizeof REPLACEMENT - 1) {
+        size_t n = valid_span(p + at, len - at);
+        if (text + n >= clean) {
+            return at + (size_t)(clean - text);
+        }
+        at += n;
+        text += n;
+        if (at < len) {
+            piece_at(p + at, len - at, &n);
+            at += n;
+        }
+    }
+    return at;
+}
+
 // The one walk of both outputs: valid spans go through `add`, each invalid part is one U+FFFD.
 static void add_spans(struct buf *out, const char *data, size_t len,
                       void (*add)(struct buf *out, const uint8_t *p, size_t len))
@@ -104,7 +125,7 @@ static void add_spans(struct buf *out, const char *data, size_t len,
         at += n;
         if (at < len) {
             piece_at(p + at, len - at, &n);
-            buf_puts(out, "\xef\xbf\xbd");
+            buf_puts(out, REPLACEMENT);
             at += n;
         }
     }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // Length of the longest prefix of data[0..len) that does not end inside a character. A tail that
 // could still become a valid character is cut off; an invalid byte is not.
@@ -18,6 +19,8 @@ size_t utf8_valid_prefix(const char *data, size_t len);
 // Appends data as valid UTF-8: each maximal invalid part becomes one U+FFFD (WHATWG rule, as
 // Python's and browsers' "replace"); NUL stays. 0 or -errno.
 int utf8_clean(struct buf *out, const char *data, size_t len);
+// Where in data its clean text has come to `clean` bytes; len where it has fewer.
+size_t utf8_source_of(const char *data, size_t len, uint64_t clean);
 
 // Appends a JSON string literal with quotes: valid UTF-8 as it is (no \u escapes for it), control
 // characters and U+007F escaped, invalid parts as U+FFFD. 0 or -errno.

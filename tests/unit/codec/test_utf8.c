@@ -133,6 +133,21 @@ static void writes_json_strings(void **state)
     }
 }
 
+static void finds_where_a_text_is_from(void **state)
+{
+    (void)state;
+    static const char data[] = "ab\xff\xe2\x82z\xc3\xa9\xf0\x9f\x98\x80\x80\xed\xa0";
+    const size_t len = sizeof data - 1;
+    const size_t borders[] = {0, 1, 2, 3, 5, 6, 8, 12, 13, 14, 15}; // of characters, invalid parts
+    for (size_t i = 0; i < ARRAY_LEN(borders); i++) {
+        AUTO_BUF struct buf out = BUF_INIT(100);
+        assert_int_equal(utf8_clean(&out, data, borders[i]), 0);
+        assert_int_equal(utf8_source_of(data, len, out.len), borders[i]);
+    }
+    assert_int_equal(utf8_source_of(data, len, UINT64_MAX), len);
+    assert_int_equal(utf8_source_of("", 0, 1), 0);
+}
+
 static void reports_a_full_buffer(void **state)
 {
     (void)state;
@@ -150,6 +165,7 @@ int main(void)
         cmocka_unit_test(cuts_on_borders),
         cmocka_unit_test(pieces_join_to_the_whole),
         cmocka_unit_test(writes_json_strings),
+        cmocka_unit_test(finds_where_a_text_is_from),
         cmocka_unit_test(reports_a_full_buffer),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
