@@ -233,9 +233,19 @@ static bool knows(const struct schema *s, yyjson_val *key)
     return false;
 }
 
+static const char *near_to(const struct schema *s, yyjson_val *key)
+{
+    for (size_t i = 0; i < s->n_fields; i++) {
+        if (job_is_near(yyjson_get_str(key), yyjson_get_len(key), s->fields[i].name)) {
+            return s->fields[i].name;
+        }
+    }
+    return NULL;
+}
+
 static void check_object(struct check *c, const struct schema *s, const char *path, yyjson_val *v)
 {
-    char at[PATH_MAX_BYTES], shown[SHOWN_BYTES];
+    char at[PATH_MAX_BYTES], shown[SHOWN_BYTES], meant[MEANT_BYTES];
     const char *dot = *path ? "." : "";
     for (size_t i = 0; i < s->n_fields; i++) {
         const struct schema_field *f = &s->fields[i];
@@ -264,7 +274,8 @@ static void check_object(struct check *c, const struct schema *s, const char *pa
             if (end > 0 && at[end - 1] == '"') {
                 at[end - 1] = '\0';
             }
-            fault(c, at, "unknown field (value %s)", job_show(value, shown));
+            fault(c, at, "unknown field (value %s)%s", job_show(value, shown),
+                  job_show_meant(near_to(s, key), meant));
         }
     }
 }

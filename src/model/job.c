@@ -57,12 +57,18 @@ int job_only_known(struct parse *p, const char *where, yyjson_val *object, const
             known++;
         }
         if (known == n) {
-            char field[96], shown[SHOWN_BYTES];
+            char field[96], shown[SHOWN_BYTES], meant[MEANT_BYTES];
+            const char *near = NULL;
+            for (size_t k = 0; k < n && !near; k++) {
+                near = job_is_near(yyjson_get_str(key), yyjson_get_len(key), names[k]) ? names[k]
+                                                                                       : NULL;
+            }
             snprintf(field, sizeof field, "%s%s%.*s", where, *where ? "." : "",
                      (int)utf8_cut(yyjson_get_str(key),
                                    yyjson_get_len(key) < 40 ? yyjson_get_len(key) : 40),
                      yyjson_get_str(key));
-            return job_refuse(p->error, field, "unknown field (value %s)", job_show(value, shown));
+            return job_refuse(p->error, field, "unknown field (value %s)%s", job_show(value, shown),
+                              job_show_meant(near, meant));
         }
     }
     return 0;

@@ -69,7 +69,13 @@ int job_read_limit(const yyjson_val *key, yyjson_val *v, struct limits *ret,
     snprintf(field, sizeof field, "limits.%.50s", name);
     int which = limit_find(name);
     if (which < 0 || strlen(name) != yyjson_get_len(k)) {
-        return job_refuse(ret_error, field, "unknown limit");
+        const char *near = NULL;
+        char meant[MEANT_BYTES];
+        for (int i = 0; i < LIMIT_COUNT && !near; i++) {
+            near = job_is_near(name, yyjson_get_len(k), limit_specs[i].name) ? limit_specs[i].name
+                                                                             : NULL;
+        }
+        return job_refuse(ret_error, field, "unknown limit%s", job_show_meant(near, meant));
     }
     return read_value(which, field, v, ret, ret_error);
 }

@@ -59,3 +59,42 @@ const char *job_show_text(const char *data, size_t len, char text[SHOWN_BYTES])
     }
     return shorten(&b, n < len, text);
 }
+
+// Edit distance with swaps of neighbours, in three rows.
+bool job_is_near(const char *given, size_t n, const char *name)
+{
+    enum { LONGEST = 40, ROWS = 3 };
+    const size_t m = strlen(name);
+    if (n >= 3 && n < m && memcmp(given, name, n) == 0 && name[n] == '_') {
+        return true;
+    }
+    if (n > LONGEST || m > LONGEST) {
+        return false;
+    }
+    size_t rows[ROWS][LONGEST + 1] = {};
+    for (size_t j = 0; j <= m; j++) {
+        rows[0][j] = j;
+    }
+    for (size_t i = 1; i <= n; i++) {
+        size_t *now = rows[i % ROWS];
+        const size_t *last = rows[(i - 1) % ROWS], *before = rows[(i + 1) % ROWS];
+        now[0] = i;
+        for (size_t j = 1; j <= m; j++) {
+            size_t best = last[j - 1] + (given[i - 1] != name[j - 1]);
+            best = last[j] + 1 < best ? last[j] + 1 : best;
+            best = now[j - 1] + 1 < best ? now[j - 1] + 1 : best;
+            if (i > 1 && j > 1 && given[i - 1] == name[j - 2] && given[i - 2] == name[j - 1]) {
+                best = before[j - 2] + 1 < best ? before[j - 2] + 1 : best;
+            }
+            now[j] = best;
+        }
+    }
+    return rows[n % ROWS][m] <= (m < 6 ? 1 : 2);
+}
+
+const char *job_show_meant(const char *meant, char text[MEANT_BYTES])
+{
+    snprintf(text, MEANT_BYTES, "%s%.40s%s", meant ? "; is " : "", meant ? meant : "",
+             meant ? " meant?" : "");
+    return text;
+}

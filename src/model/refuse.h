@@ -14,6 +14,13 @@ int job_refuse(struct job_error *e, const char *field, const char *format, ...)
 int job_read_limit(const yyjson_val *key, yyjson_val *v, struct limits *ret,
                    struct job_error *ret_error);
 
+// Whether a name that is unknown may have been meant for this one: a slip of a letter or two, or
+// the part before an underscore. given need not end in a NUL.
+bool job_is_near(const char *given, size_t n, const char *name);
+// "; is NAME meant?" for a message, or "" where meant is NULL.
+enum { MEANT_BYTES = 64 };
+const char *job_show_meant(const char *meant, char text[MEANT_BYTES]);
+
 enum { SHOWN_BYTES = 80 };
 // A value for a message: compact JSON, cut when long.
 const char *job_show(const yyjson_val *v, char text[SHOWN_BYTES]);

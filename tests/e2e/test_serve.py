@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import stat
@@ -400,5 +401,10 @@ def test_bootstrap_run_ends_with_a_service() -> None:
             pids.append(int((folder / "service/pid").read_text()))
             assert f"stop it by: kill {pids[-1]}\n" in p.stderr
         assert not pathlib.Path(f"/proc/{pids[0]}").exists() and pids[0] != pids[1]
+        port = re.search(r"runs at http://127.0.0.1:(\d+)", p.stderr)[1]
+        taken = env | {"ISLE_LISTEN": f"127.0.0.1:{port}", "ISLE_SOCKET": str(folder / "run/other.sock")}
+        p = subprocess.run([script, folder / "b"], env=taken, capture_output=True, timeout=60, text=True, check=False)
+        assert p.returncode == 1 and "listens there already" in p.stderr, p.stderr
+        assert f"ISLE_SOCKET={folder}/b/isle.sock ISLE_DATA={folder} {script}\n" in p.stderr, p.stderr
         os.kill(pids[1], signal.SIGTERM)
         assert harness.until(lambda: not pathlib.Path(f"/proc/{pids[1]}").exists(), 15)

@@ -52,6 +52,8 @@ static void names_every_fault(void **state)
         check(&schema_execute_code, "{\"timeout\":61,\"code\":1,\"nonesuch\":true}"),
         "language: is missing; code: must be a string, not 1; timeout: 61 is above the maximum of "
         "60; nonesuch: unknown field (value true)");
+    assert_string_equal(check(&schema_execute_code, "{" CODE ",\"tiemout\":5}"),
+                        "tiemout: unknown field (value 5); is timeout meant?");
     assert_string_equal(check(&schema_execute_code, "[]"), "body: must be an object, not []");
     assert_string_equal(check(&schema_execute_code, "{" CODE ",\"timeout\":0.5}"),
                         "timeout: must be a whole number, not 0.5");
@@ -74,7 +76,7 @@ static void names_the_place(void **state)
     assert_string_equal(check(&schema_execute_code,
                               "{" CODE ",\"limits\":{\"memory_mb\":0,\"disk\":1,\"pids\":\"9\"}}"),
                         "limits.memory_mb: 0 is below the minimum of 32 MB; limits.disk: unknown "
-                        "limit; limits.pids: must be a whole number, not \"9\"");
+                        "limit; is disk_mb meant?; limits.pids: must be a whole number, not \"9\"");
     assert_string_equal(check(&schema_sandbox_job, "{\"env\":{\"A\":1}}"),
                         "env.\"A\": must be a string, not 1");
     assert_string_equal(check(&schema_sandbox_job, "{\"artifacts\":[7]}"),
