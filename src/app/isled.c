@@ -9,15 +9,14 @@
 #include "app/talk.h"
 #include "base/fd.h"
 #include "base/msg.h"
-#include "base/text.h"
 #include "cli/front.h"
 #include "cli/serve.h"
 #include "cli/signals.h"
+#include "cli/verb.h"
 #include "log/log.h"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
@@ -26,7 +25,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { REFUSED = 125, LOST = 1 };
+enum { LOST = 1 };
+
+#define complain(...) verb_complain("serve", __VA_ARGS__)
 
 struct isled {
     struct serve_options options;
@@ -44,19 +45,6 @@ struct isled {
     bool listens;
     bool reloads, reload_again; // one order at a time: many would leave no room for that to end
 };
-
-static int complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static int complain(const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    text_no_controls(text);
-    fprintf(stderr, "isle: serve: %s\n", text);
-    return REFUSED;
-}
 
 // ---- Before the start: what needs the rights of who started us ----------------------------------
 
@@ -363,7 +351,7 @@ static int finish(struct isled *d)
     struct start_error why;
     int status;
     if (start_finish(&d->front, &status, &why)) {
-        fprintf(stderr, "isle: serve: %s: %s\n", why.step, why.text);
+        complain("%s: %s", why.step, why.text);
     }
     if (WIFSIGNALED(status)) {
         complain("the service was ended by signal %d (SIG%s)", WTERMSIG(status),

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
+#include "cli/verb.h"
 #include "http/http.h"
 #include "io/loop.h"
 #include "io/work.h"
@@ -22,7 +23,6 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -34,9 +34,10 @@ enum {
     MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
     LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
     HUNG_MS = 10000, // beyond the drain's limit: a job that is cancelled has ended long before
-    REFUSED = 125,
-    TOLD = 1, // it has failed, and has said why in words of its own
+    TOLD = 1,        // it has failed, and has said why in words of its own
 };
+
+#define complain(...) verb_complain("serve", __VA_ARGS__)
 
 struct serve {
     const struct seat *seat;
@@ -65,17 +66,6 @@ struct serve {
     bool lost, draining;
     int status;
 };
-
-static void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void complain(const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    fprintf(stderr, "isle: serve: %s\n", text);
-}
 
 static void tell(struct serve *s, enum talk_note what)
 {
@@ -572,5 +562,5 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
         }
     }
     end(&s);
-    return e ? REFUSED : s.status;
+    return e ? CLI_REFUSED : s.status;
 }

@@ -30,7 +30,7 @@ def refused(*words: object, data: pathlib.Path, settings: dict[str, str] | None 
     out, err = p.communicate(timeout=30)
     assert p.returncode == 125 and out == b"", (p.returncode, out, err)
     text = err.decode()
-    assert text.startswith("isle: serve: ") and text.count("\n") == 1, text
+    assert text.startswith("isle serve: ") and text.count("\n") == 1, text
     return text
 
 
