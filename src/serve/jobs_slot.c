@@ -292,6 +292,12 @@ static void refuse(struct task *t, enum reason reason, const char *text)
     jobs_soon(t, TASK_END | TASK_REAP);
 }
 
+// There may be enough of it later.
+static bool is_short(int e)
+{
+    return e == SESSIONS_NO_DISK || e == -ENOMEM || e == -EMFILE || e == -ENFILE || e == -EAGAIN;
+}
+
 // Its turn, its row and its request are there.
 static void enter(struct task *t)
 {
@@ -307,6 +313,13 @@ static void enter(struct task *t)
         int e = sessions_lease(t->jobs->config.sessions, t->team, t->session, &t->lease);
         if (e == SESSIONS_MISSING || e == SESSIONS_EXPIRED) {
             refuse(t, REASON_POLICY, "the session has expired or was deleted while the job waited");
+            return;
+        }
+        if (e && !is_short(e)) {
+            char text[160];
+            snprintf(text, sizeof text, "the session's folder cannot be used: %s",
+                     e < 0 ? strerror(-e) : "its user id is taken");
+            refuse(t, REASON_INTERNAL, text);
             return;
         }
         if (e) {

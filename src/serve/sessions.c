@@ -116,24 +116,30 @@ void session_record(const struct session *e, struct store_session *ret)
     };
 }
 
+// Whole or not there: it is made under a name that is nobody's, which a next start removes.
 int session_make_folder(const struct session *e)
 {
     const struct sessions *s = e->of;
+    char name[sizeof e->id + sizeof ".new"];
+    snprintf(name, sizeof name, "%s.new", e->id);
     uid_t owner = s->config.single_uid ? (uid_t)PLAN_UID_LAUNCHER : e->uid;
     AUTO_CLOSE int workspace = -1;
-    int err = folder_make(s->kept, e->id, owner, &workspace);
+    int err = folder_make(s->kept, name, owner, &workspace);
     if (err) {
         return err;
     }
     err = stage_make_folders(workspace, owner);
-    AUTO_CLOSE int outer = err ? -1 : path_open(s->kept, e->id, O_RDONLY | O_DIRECTORY, 0);
+    AUTO_CLOSE int outer = err ? -1 : path_open(s->kept, name, O_RDONLY | O_DIRECTORY, 0);
     if (!err && (outer < 0 || mkdirat(outer, "t", 0700) ||
                  fchownat(outer, "t", owner, owner, AT_SYMLINK_NOFOLLOW) ||
                  fchmodat(outer, "t", 01777, 0))) {
         err = outer < 0 ? outer : -errno;
     }
+    if (!err && renameat(s->kept, name, s->kept, e->id)) {
+        err = -errno;
+    }
     if (err) {
-        folder_remove(s->kept, e->id);
+        folder_remove(s->kept, name);
     }
     return err;
 }

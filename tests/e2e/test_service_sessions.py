@@ -6,6 +6,7 @@ import concurrent.futures
 import datetime
 import os
 import pathlib
+import shutil
 import sqlite3
 import time
 
@@ -217,6 +218,16 @@ def test_TMO_18_folder_vanished(service):
     r = service.wait(service.submit({"command": ["true"], "cwd": "/workspace/t", "session_id": ident}))
     assert not r["success"] and "/workspace/t" in r["error"], r
     assert sh(service, ident, "pwd")["stdout"] == "/workspace\n"
+
+
+def test_a_session_whose_folder_is_gone_says_so(service):
+    """Nobody of isle's removes it; its jobs end with that for a reason, and do not wait for it to come back."""
+    ident = new(service)
+    shutil.rmtree(kept(service, ident) / "w")
+    r = service.wait(service.submit({"command": ["true"], "session_id": ident}), within=10)
+    assert r["reason"] == "internal" and "session's folder" in r["error"], r
+    assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+    assert gone(service, ident)
 
 
 def test_huge_trees_hold_up_nobody(service):
