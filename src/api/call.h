@@ -62,6 +62,7 @@ struct api_route {
     const char *summary; // for OpenAPI and /docs
     const char *query;   // names of query parameters, separated by spaces (api/schemas.c has them)
     const char *headers; // the same of header fields that it reads
+    const char *example; // a whole body, JSON, for whoever reads OpenAPI or /docs
 };
 
 struct api_call {

@@ -162,6 +162,11 @@ static void put_operation(struct buf *out, const struct api_route *r)
     if (r->request) {
         buf_puts(out, "Takes ");
         put_link(out, r->request->name);
+        if (r->example) {
+            buf_puts(out, ", such as <code>");
+            put_text(out, r->example);
+            buf_puts(out, "</code>");
+        }
         buf_puts(out, ". ");
     } else if (r->body == API_STREAM) {
         buf_puts(out, "Takes the bytes of the file. ");

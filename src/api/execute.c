@@ -91,6 +91,8 @@ static const struct api_route routes[] = {
      .body = API_JSON,
      .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_execute_code,
+     .example = "{\"language\": \"python\", \"code\": \"return params[\\\"n\\\"] * 7\", "
+                "\"params\": {\"n\": 6}, \"timeout\": 10}",
      .response = &schema_execute_answer,
      .handle = execute_code,
      .summary = "Run a snippet and wait for its result"},

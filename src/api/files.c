@@ -289,6 +289,7 @@ static const struct api_route routes[] = {
      .who = API_TEAM,
      .body = API_JSON,
      .request = &schema_file_move,
+     .example = "{\"from\": \"a\", \"to\": \"b/c\", \"overwrite\": true}",
      .response = &schema_file_done,
      .handle = move_file,
      .summary = "Another name for a file or folder. Folders above it are made."},

@@ -318,6 +318,8 @@ static const struct api_route routes[] = {
      .body = API_JSON,
      .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_sandbox_job,
+     .example = "{\"command\": [\"sh\", \"-c\", \"date > now\"], \"artifacts\": [\"now\"], "
+                "\"limits\": {\"timeout_seconds\": 10, \"memory_mb\": 128}}",
      .response = &schema_job_accepted,
      .success = 202,
      .also = &schema_sandbox_result,

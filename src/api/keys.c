@@ -238,6 +238,7 @@ static const struct api_route routes[] = {
      .who = API_ADMIN,
      .body = API_JSON,
      .request = &schema_key_create,
+     .example = "{\"team\": \"search\", \"name\": \"search backend\"}",
      .response = &schema_key_created,
      .success = 201,
      .handle = create_key,

@@ -180,6 +180,9 @@ static void put_body(struct buf *out, const struct api_route *r)
                  r->request->name);
         json_put_json(out, "schema", reference);
     }
+    if (r->example) {
+        json_put_json(out, "example", r->example);
+    }
     json_end(out, '}');
     json_end(out, '}');
     json_end(out, '}');

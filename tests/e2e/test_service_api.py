@@ -257,6 +257,9 @@ def test_openapi(service: Service):
     assert {EXECUTE, JOBS, f"{JOBS}/{{id}}", SESSIONS, KEYS, "/metrics"} <= set(document["paths"])
     limits = document["components"]["schemas"]["JobLimits"]["properties"]
     assert limits["timeout_seconds"]["maximum"] == 600 and limits["memory_mb"]["minimum"] == 32
+    for path in (EXECUTE, JOBS, SESSIONS):
+        body = document["paths"][path]["post"]["requestBody"]["content"]["application/json"]["example"]
+        assert service.post(path, body).status in (200, 201, 202), body
 
 
 def test_docs_page(service: Service):

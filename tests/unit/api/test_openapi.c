@@ -38,6 +38,25 @@ static int forget(void **state)
     return 0;
 }
 
+static void every_body_has_an_example_that_is_taken(void **state)
+{
+    (void)state;
+    for (const struct api_subject *const *s = api_subjects; *s; s++) {
+        for (size_t i = 0; i < (*s)->n; i++) {
+            const struct api_route *r = &(*s)->routes[i];
+            struct json_error why;
+            AUTO_BUF struct buf faults = BUF_INIT(4096);
+            assert_true(!r->request == !r->example);
+            yyjson_doc *body = r->example ? json_parse(r->example, strlen(r->example), &why) : NULL;
+            if (r->example) {
+                schema_check(r->request, yyjson_doc_get_root(body), &faults);
+                assert_string_equal(buf_text(&faults), "");
+            }
+            yyjson_doc_free(body);
+        }
+    }
+}
+
 static void every_operation_is_there(void **state)
 {
     (void)state;
@@ -125,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_operation_is_there),
+        cmocka_unit_test(every_body_has_an_example_that_is_taken),
         cmocka_unit_test(every_reference_leads_somewhere),
         cmocka_unit_test(every_parameter_is_declared),
         cmocka_unit_test(the_page_is_whole),
