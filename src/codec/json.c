@@ -1,6 +1,7 @@
 #include "codec/json.h"
 
 #include "base/fd.h"
+#include "codec/json_keys.h"
 #include "codec/utf8.h"
 
 #include <errno.h>
@@ -32,29 +33,6 @@ static size_t entries_of(yyjson_val *v)
     return yyjson_is_obj(v) ? 2 * n : n;
 }
 
-static int compare_keys(const void *left, const void *right)
-{
-    yyjson_val *a = *(yyjson_val *const *)left, *b = *(yyjson_val *const *)right;
-    size_t m = yyjson_get_len(a), n = yyjson_get_len(b);
-    return m != n ? (m < n ? -1 : 1)
-                  : memcmp(unsafe_yyjson_get_str(a), unsafe_yyjson_get_str(b), m);
-}
-
-// Two equal keys of the object, the later one; NULL when there are none. `keys` has room for all.
-static yyjson_val *find_duplicate(yyjson_val *object, yyjson_val **keys)
-{
-    size_t n = 0, i, count;
-    yyjson_val *key, *value;
-    yyjson_obj_foreach(object, i, count, key, value) { keys[n++] = key; }
-    qsort(keys, n, sizeof(yyjson_val *), compare_keys);
-    for (i = 1; i < n; i++) {
-        if (compare_keys(&keys[i - 1], &keys[i]) == 0) {
-            return keys[i - 1] > keys[i] ? keys[i - 1] : keys[i];
-        }
-    }
-    return NULL;
-}
-
 static int refuse_duplicate(const yyjson_doc *doc, yyjson_val *key, struct json_error *ret_error)
 {
     AUTO_BUF struct buf shown = BUF_INIT(512);
@@ -68,22 +46,15 @@ static int refuse_duplicate(const yyjson_doc *doc, yyjson_val *key, struct json_
     return -EBADMSG;
 }
 
-static int check_object(const yyjson_doc *doc, yyjson_val *object, struct json_error *ret_error)
+static int check_object(const yyjson_doc *doc, struct json_keys *keys, yyjson_val *object,
+                        struct json_error *ret_error)
 {
-    yyjson_val *few[32];
-    AUTO_FREE yyjson_val **many = NULL;
-    size_t n = yyjson_obj_size(object);
-    if (n < 2) {
-        return 0;
+    yyjson_val *twice = NULL;
+    int e = json_keys_check(keys, object, &twice);
+    if (e) {
+        set_error(ret_error, e == -ENOMEM ? "not enough memory" : "no randomness");
+        return e;
     }
-    if (n > ARRAY_LEN(few)) {
-        many = calloc(n, sizeof *many);
-        if (!many) {
-            set_error(ret_error, "not enough memory");
-            return -ENOMEM;
-        }
-    }
-    yyjson_val *twice = find_duplicate(object, many ? many : few);
     return twice ? refuse_duplicate(doc, twice, ret_error) : 0;
 }
 
@@ -91,6 +62,7 @@ static int check_object(const yyjson_doc *doc, yyjson_val *object, struct json_e
 static int check_tree(const yyjson_doc *doc, size_t max_depth, struct json_error *ret_error)
 {
     size_t left[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];
+    struct json_keys keys = {0};
     size_t depth = 0;
     yyjson_val *v = doc->root;
     for (size_t i = 0; i < doc->val_read; i++, v++) {
@@ -101,7 +73,7 @@ static int check_tree(const yyjson_doc *doc, size_t max_depth, struct json_error
             }
             left[depth++] = entries_of(v) + 1;
         }
-        int e = yyjson_is_obj(v) ? check_object(doc, v, ret_error) : 0;
+        int e = yyjson_is_obj(v) ? check_object(doc, &keys, v, ret_error) : 0;
         if (e) {
             return e;
         }

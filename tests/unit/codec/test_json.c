@@ -104,6 +104,33 @@ static void finds_duplicates_among_many(void **state)
     assert_int_equal(check(text.data, text.len), -EBADMSG);
 }
 
+// Around the sizes at which the way of looking and the table change.
+static void finds_each_duplicate(void **state)
+{
+    (void)state;
+    static const char fill[] = "abcdefghijklmnopqrst";
+    for (int n = 1; n <= 140; n++) {
+        AUTO_BUF struct buf text = BUF_INIT(1 << 16);
+        buf_putc(&text, '{');
+        for (int i = 0; i < n; i++) {
+            buf_printf(&text, "\"%.*s%d\":[],", i % 20, fill, i);
+        }
+        size_t len = text.len;
+        for (int i = 0; i < n; i++) {
+            struct json_error e;
+            char place[40];
+            text.len = len;
+            buf_printf(&text, "\"%.*s%d\":1}", i % 20, fill, i);
+            assert_int_equal(json_check(text.data, text.len, &e), -EBADMSG);
+            snprintf(place, sizeof place, "at byte %zu", len + 1);
+            assert_non_null(strstr(e.text, place));
+        }
+        text.len = len;
+        buf_printf(&text, "\"%d\":1}", n * 1000 + 999); // its own
+        assert_int_equal(check(text.data, text.len), 0);
+    }
+}
+
 static void bounds_depth(void **state)
 {
     (void)state;
@@ -285,6 +312,7 @@ int main(void)
         cmocka_unit_test(accepts),
         cmocka_unit_test(names_the_duplicate),
         cmocka_unit_test(finds_duplicates_among_many),
+        cmocka_unit_test(finds_each_duplicate),
         cmocka_unit_test(bounds_depth),
         cmocka_unit_test(reads_numbers_exactly),
         cmocka_unit_test(rounds_down_for_lower_bounds),
