@@ -5,7 +5,6 @@
 #include "api/schema.h"
 
 #include "base/clock.h"
-#include "codec/json.h"
 #include "log/log.h"
 #include "model/refuse.h"
 
@@ -29,6 +28,9 @@ static void end(struct api_call *c)
         c->end(c);
     }
     yyjson_doc_free(c->json);
+    job_done(&c->job);
+    buf_free(&c->faults);
+    buf_free(&c->text);
     free(c->path);
     free(c);
 }
@@ -48,6 +50,7 @@ static void ended(struct http_request *r, enum http_end how)
     int status = how == HTTP_END_REFUSED ? 0 : c->status; // api_refused() has counted it
     c->api->answered[status > 0 && status / 100 < API_CLASSES ? status / 100 : 0]++;
     c->over = true;
+    api_body_forget(c);
     if (c->holds == 0) {
         end(c);
     }
@@ -56,6 +59,7 @@ static void ended(struct http_request *r, enum http_end how)
 static void gone(struct http_request *r)
 {
     struct api_call *c = http_ctx(r);
+    c->left = true;
     if (c->gone) {
         c->gone(c);
     }
@@ -236,26 +240,6 @@ static bool check_query(struct api_call *c)
 
 // ---- The body.
 
-static void parse_body(struct api_call *c)
-{
-    struct json_error why;
-    AUTO_BUF struct buf faults = BUF_INIT(MESSAGE_BYTES);
-    c->json = json_parse_envelope(c->body, c->body_len, &why);
-    if (!c->json) {
-        api_fail(c, API_BAD_REQUEST, "body: not valid JSON: %s", why.text);
-        return;
-    }
-    enum schema_verdict v =
-        c->route->request ? schema_check(c->route->request, yyjson_doc_get_root(c->json), &faults)
-                          : SCHEMA_SOUND;
-    if (v != SCHEMA_SOUND) {
-        api_fail(c, v == SCHEMA_TOO_LARGE ? API_TOO_LARGE : API_VALIDATION, "%s",
-                 buf_text(&faults));
-        return;
-    }
-    c->route->handle(c);
-}
-
 static void body_ready(struct http_request *r)
 {
     struct api_call *c = http_ctx(r);
@@ -269,7 +253,7 @@ static void body_ready(struct http_request *r)
         c->body = "{}";
         c->body_len = 2;
     }
-    parse_body(c);
+    api_body_read(c);
 }
 
 // A type that browsers do not send without asking first.
@@ -395,8 +379,12 @@ void api_begin(void *ctx, struct http_request *r)
         http_reply(r, 503, NULL, NULL, 0);
         return;
     }
-    *c = (struct api_call){
-        .r = r, .api = a, .with = &a->with, .path = path, .began_ns = clock_now_ns()};
+    *c = (struct api_call){.r = r,
+                           .api = a,
+                           .with = &a->with,
+                           .path = path,
+                           .began_ns = clock_now_ns(),
+                           .job = {.stdin_fd = -1}};
     http_set_ctx(r, c);
     http_on_end(r, ended);
     http_on_gone(r, gone);
@@ -429,6 +417,9 @@ int api_new(const struct api_config *config, struct api **ret)
 void api_free(struct api *a)
 {
     if (a) {
+        if (a->reading) { // its thread and its request are over
+            api_call_release(a->reading);
+        }
         free(a->words);
         buf_free(&a->openapi);
         buf_free(&a->docs);

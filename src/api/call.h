@@ -6,6 +6,8 @@
 #include "api/api.h"
 
 #include "base/buf.h"
+#include "codec/sha256.h"
+#include "io/work.h"
 #include "model/job.h"
 
 struct schema; // api/schema.h
@@ -54,6 +56,7 @@ struct api_route {
     enum api_who who;
     enum api_body body;
     size_t max_bytes;                        // of the body; JSON: 0 is 64 KiB
+    bool job;                                // JSON: the body is a job
     const struct schema *request, *response; // response: what `data` is; NULL: not JSON
     int success;                             // status; 0: 200
     const struct schema *also;               // what `data` is when the status is 200 instead
@@ -75,9 +78,13 @@ struct api_call {
     bool admin;
     char key_id[17];  // "" without a key
     char trace[33];   // trace id: of traceparent, or made
-    const char *body; // API_JSON: as it came
+    const char *body; // API_JSON: as it came; until the end call
     size_t body_len;
-    yyjson_doc *json;            // API_JSON: parsed, checked; an empty body is {}
+    yyjson_doc *json; // API_JSON: parsed, checked; an empty body is {}. Not of a job
+    struct job job;   // the route's body is one: parsed, no descriptors to come
+    int job_error;    // of job_parse_value(), with job_why
+    struct job_error job_why;
+    char body_hash[SHA256_HEX];  // of such a body that came with an idempotency key
     const char *idempotency_key; // NULL: none; 1 to 255 printable characters of ASCII
     // The handler's own. `gone` (may be NULL) as http.h has it. `end` (may be NULL) comes last,
     // when the request is over and nobody holds the call; then it is freed.
@@ -91,6 +98,12 @@ struct api_call {
     uint64_t began_ns;
     void (*then)(struct api_call *c);
     unsigned holds;
+    bool left; // the peer has closed its side
+    // body.c
+    struct work work;
+    struct api_call *next_unread;
+    struct buf text, faults;
+    enum api_code verdict;
 };
 
 // While something is asked for the call whose answer may come after the request's end: the call

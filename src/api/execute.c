@@ -45,7 +45,7 @@ static void end(struct api_call *c)
 
 static int parse(struct api_call *c, struct job *ret)
 {
-    int e = job_call_parse(c, ret);
+    int e = job_call_take(c, ret);
     if (e) {
         return e;
     }
@@ -89,6 +89,7 @@ static const struct api_route routes[] = {
      .path = "/api/v1/tools/execute-code",
      .who = API_TEAM,
      .body = API_JSON,
+     .job = true,
      .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_execute_code,
      .example = "{\"language\": \"python\", \"code\": \"return params[\\\"n\\\"] * 7\", "

@@ -44,6 +44,9 @@ struct api {
     uint64_t seed; // of the table of triers
     bool has_keys; // a key was ever made
     bool keys_known;
+    struct api_call *unread;  // long bodies that wait to be read, in the order in which they came
+    struct api_call *reading; // that of this one is being read
+    char read_team[257];      // whose that is, or was
     struct buf openapi, docs; // as they are sent
     char docs_policy[API_POLICY_BYTES];
     const struct http_server *server; // for figures; NULL: not known
@@ -63,6 +66,12 @@ void api_client_of(const struct api_call *c, struct http_client *ret);
 int api_auth_init(struct api *a);
 void api_auth_check(struct api_call *c, void (*then)(struct api_call *c));
 void api_auth_forget(struct api *a, const char *key_id); // revoked
+
+// body.c: the body is whole: reads it, here or on a thread, and calls the handler, or fails the
+// call.
+void api_body_read(struct api_call *c);
+// A body that waits to be read is not any more. Harmless on others.
+void api_body_forget(struct api_call *c);
 
 // call.c; for struct http_config: ctx is the api.
 void api_begin(void *ctx, struct http_request *r);

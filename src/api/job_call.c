@@ -5,22 +5,17 @@
 
 enum { RETRY_S = 5 };
 
-int job_call_parse(struct api_call *c, struct job *ret)
+int job_call_take(struct api_call *c, struct job *ret)
 {
-    struct job_error why = {.text = ""};
-    *ret = (struct job){.stdin_fd = -1};
-    int e = job_parse(c->body, c->body_len, 0, ret, &why);
+    int e = c->job_error;
+    e = e ? e : lower_check_host(&c->job, jobs_host(c->with->jobs), &c->job_why);
     if (!e) {
-        job_bind(ret, NULL, 0);
-        e = lower_check_host(ret, jobs_host(c->with->jobs), &why);
-    }
-    if (!e) {
+        *ret = c->job;
+        c->job = (struct job){.stdin_fd = -1};
         return 0;
     }
-    job_done(ret);
-    *ret = (struct job){.stdin_fd = -1};
     if (e == -EINVAL) {
-        api_fail_field(c, &why);
+        api_fail_field(c, &c->job_why);
     } else {
         api_fail(c, API_INTERNAL, "%s", strerror(-e));
     }

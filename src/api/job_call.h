@@ -8,9 +8,9 @@
 
 enum { JOB_CALL_ANSWER_MAX = 256 << 20 }; // bytes of a result's JSON
 
-// The body as a job: parsed, checked against this host. 0, or -EINVAL: then the call has failed and
-// *ret is empty.
-int job_call_parse(struct api_call *c, struct job *ret);
+// The body's job (api_route.job), once it is checked against this host: the caller's from here on.
+// 0, or -EINVAL: then the call has failed.
+int job_call_take(struct api_call *c, struct job *ret);
 // Fails the call for what jobs_run() or jobs_accept() said: a refusal, or -errno.
 void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *queue);
 // The job is none of the team's, or its record is gone.

@@ -128,11 +128,12 @@ static void submit_job(struct api_call *c)
     struct jobs_submission order = {.team = c->team,
                                     .request = c->body,
                                     .request_len = c->body_len,
+                                    .request_hash = c->body_hash,
                                     .caller_key = c->idempotency_key,
                                     .entry = "jobs",
                                     .trace = c->trace};
     int64_t wait_s;
-    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || job_call_parse(c, &order.job)) {
+    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || job_call_take(c, &order.job)) {
         return;
     }
     struct submit *s = calloc(1, sizeof *s);
@@ -316,6 +317,7 @@ static const struct api_route routes[] = {
      .path = "/api/v1/sandbox/jobs",
      .who = API_TEAM,
      .body = API_JSON,
+     .job = true,
      .max_bytes = JOB_MAX_JSON_BYTES,
      .request = &schema_sandbox_job,
      .example = "{\"command\": [\"sh\", \"-c\", \"date > now\"], \"artifacts\": [\"now\"], "

@@ -87,6 +87,12 @@ const char *http_body(const struct http_request *r, size_t *ret_len)
     return buf_text(&r->body);
 }
 
+void http_body_own(struct http_request *r, struct buf *ret)
+{
+    *ret = r->body;
+    r->body = BUF_INIT(0);
+}
+
 void http_body_stream(struct http_request *r, uint64_t max_bytes,
                       void (*piece)(struct http_request *r, const char *data, size_t len))
 {

@@ -157,6 +157,9 @@ void http_body_collect(struct http_request *r, size_t max_bytes,
                        void (*ready)(struct http_request *r));
 // The collected body; NULL-terminated, "" when empty.
 const char *http_body(const struct http_request *r, size_t *ret_len);
+// Hands the collected body over, to be freed by the handler, which may have it past the end call.
+// It counts as the request's until then.
+void http_body_own(struct http_request *r, struct buf *ret);
 // Reads the body in pieces, at most max_bytes in all (413); piece() with len 0 is the end.
 void http_body_stream(struct http_request *r, uint64_t max_bytes,
                       void (*piece)(struct http_request *r, const char *data, size_t len));

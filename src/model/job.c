@@ -487,11 +487,28 @@ static int parse_root(struct parse *p)
     return e ? e : fill_defaults(p->job);
 }
 
+static void init(struct job *j)
+{
+    *j = (struct job){.stdin_fd = -1, .stdin_index = -1};
+    job_new_id(j->id);
+    limits_init(&j->limits);
+}
+
+int job_parse_value(yyjson_val *value, int n_fds, struct job *ret, struct job_error *ret_error)
+{
+    init(ret);
+    AUTO_FREE bool *used = calloc((size_t)(n_fds > 0 ? n_fds : 1), sizeof *used);
+    struct parse p = {ret, ret_error, value, used, n_fds};
+    int e = used ? parse_root(&p) : -ENOMEM;
+    if (e && e != -EINVAL) {
+        job_refuse(ret_error, "job", "%s", strerrordesc_np(-e));
+    }
+    return e;
+}
+
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret, struct job_error *ret_error)
 {
-    *ret = (struct job){.stdin_fd = -1, .stdin_index = -1};
-    job_new_id(ret->id);
-    limits_init(&ret->limits);
+    init(ret);
     if (len > JOB_MAX_JSON_BYTES) {
         return job_refuse(ret_error, "job", "%zu bytes are above the maximum of %d", len,
                           JOB_MAX_JSON_BYTES);
@@ -501,13 +518,8 @@ int job_parse(const char *json, size_t len, int n_fds, struct job *ret, struct j
     if (!doc) {
         return job_refuse(ret_error, "job", "not valid JSON: %s", why.text);
     }
-    AUTO_FREE bool *used = calloc((size_t)(n_fds > 0 ? n_fds : 1), sizeof *used);
-    struct parse p = {ret, ret_error, yyjson_doc_get_root(doc), used, n_fds};
-    int e = used ? parse_root(&p) : -ENOMEM;
+    int e = job_parse_value(yyjson_doc_get_root(doc), n_fds, ret, ret_error);
     yyjson_doc_free(doc);
-    if (e && e != -EINVAL) {
-        job_refuse(ret_error, "job", "%s", strerrordesc_np(-e));
-    }
     return e;
 }
 

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <yyjson.h>
+
 enum language {
     LANGUAGE_NONE,
     LANGUAGE_PYTHON,
@@ -117,6 +119,8 @@ struct job_error {
 // job_bind().
 int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
+// The same of a document that was read already, as json_parse_envelope() does: `value` is its root.
+int job_parse_value(yyjson_val *value, int n_fds, struct job *ret, struct job_error *ret_error);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no
 // field names.
 void job_bind(struct job *j, int *fds, int n_fds);

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "codec/sha256.h"
 #include "log/log.h"
 
 #include <errno.h>
@@ -261,21 +260,10 @@ static void on_submitted(void *ctx, const struct store_outcome *o)
     }
 }
 
-static void hash_of(const char *data, size_t len, char ret[SHA256_HEX])
-{
-    struct sha256 sha;
-    uint8_t digest[SHA256_BYTES];
-    sha256_init(&sha);
-    sha256_add(&sha, data, len);
-    sha256_end(&sha, digest);
-    sha256_hex(digest, ret);
-}
-
 void jobs_accept(struct jobs *j, struct jobs_submission *s,
                  void (*accepted)(void *ctx, const struct jobs_accepted *a), void *ctx)
 {
     struct jobs_accepted a = {.error = 0};
-    char hash[SHA256_HEX];
     struct task *t;
     a.error = take_in(j, s, true, &t, &a.queue);
     if (a.error) {
@@ -291,9 +279,8 @@ void jobs_accept(struct jobs *j, struct jobs_submission *s,
     w.job.request = (struct store_text){s->request, s->request_len};
     w.job.submitted_ms = t->submitted_ms;
     if (s->caller_key) {
-        hash_of(s->request, s->request_len, hash);
         w.job.caller_key = store_text_of(s->caller_key);
-        w.job.request_hash = store_text_of(hash);
+        w.job.request_hash = store_text_of(s->request_hash);
     }
     int e = store_write(j->config.store, &w, on_submitted, t);
     if (e) {

@@ -81,7 +81,8 @@ struct jobs_submission {
     struct job job;      // checked, descriptors bound; taken over, on failure too
     const char *request; // an accepted job's, as JSON that job_parse() takes: for the row
     size_t request_len;
-    const char *caller_key;  // Idempotency-Key, or NULL; of accepted jobs
+    const char *request_hash; // SHA-256 of it, in hexadecimal; where there is a caller_key
+    const char *caller_key;   // Idempotency-Key, or NULL; of accepted jobs
     uint64_t caller_ms;      // waiting calls: answered so long after the job's start at the latest;
                              // 0: its own time limit and 5 s
     const char *caller_text; // the error then; NULL: one of isle's

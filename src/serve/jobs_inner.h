@@ -53,7 +53,11 @@ struct task {
     uint64_t held_bytes; // of `job`, while it waits
 
     struct job job;
-    bool loaded; // `job` is there; an accepted one's is read again when its turn comes
+    bool loaded;      // `job` is there; an accepted one's is read again when its turn comes
+    struct work load; // ... on a thread, if it is long
+    struct buf request;
+    int load_error;
+    struct job_error load_why;
     struct pipeline *pipeline;
     struct job_sink sink;
     struct session_lease lease;
@@ -141,9 +145,6 @@ void jobs_look_if_drained(struct jobs *j);
 
 // jobs_restore.c
 int jobs_restore(struct jobs *j);
-// Parses a row's request into t->job. 0, or -errno with *ret_error.
-int task_load(struct task *t, const char *request, size_t len, struct job_error *ret_error);
-
 // jobs_sweep.c
 void jobs_sweep_init(struct jobs *j);
 void jobs_sweep_expect(struct jobs *j); // something ended

@@ -17,22 +17,6 @@ struct restoring {
     char last[STORE_ID_MAX + 1];
 };
 
-int task_load(struct task *t, const char *request, size_t len, struct job_error *ret_error)
-{
-    int e = job_parse(request ? request : "", len, 0, &t->job, ret_error);
-    if (!e) {
-        job_bind(&t->job, NULL, 0);
-        e = lower_check_host(&t->job, &t->jobs->config.pipeline->host, ret_error);
-    }
-    if (e) {
-        job_done(&t->job);
-        return e;
-    }
-    snprintf(t->job.id, sizeof t->job.id, "%s", t->id);
-    t->loaded = true;
-    return 0;
-}
-
 static char *copy(const struct store_text *t) { return t->data ? strndup(t->data, t->len) : NULL; }
 
 // Its request is parsed for what the job needs, and let go: it is read again when its turn comes.

@@ -11,7 +11,8 @@
 #include <string.h>
 
 enum {
-    RETRY_MS = 500,   // when something is short and nothing of ours will give it back
+    RETRY_MS = 500,              // when something is short and nothing of ours will give it back
+    LOAD_HERE_BYTES = 128 << 10, // a longer request is parsed on a thread
     MEMORY_TRIES = 5, // a job that cannot begin for want of memory so often cannot at all
     ANSWER_GRACE_MS =
         600, // from a caller's bound back: a job that is cancelled then has ended by it
@@ -332,14 +333,35 @@ static void enter(struct task *t)
     run(t);
 }
 
+// On a thread or the loop. What the job was accepted for is its row's; t->job is nobody else's yet.
+static void parse_request(struct work *w)
+{
+    struct task *t = w->ctx;
+    t->load_error = job_parse(buf_text(&t->request), t->request.len, 0, &t->job, &t->load_why);
+    job_bind(&t->job, NULL, 0);
+}
+
+static void request_parsed(struct work *w)
+{
+    struct task *t = w->ctx;
+    int e = t->load_error;
+    e = e ? e : lower_check_host(&t->job, &t->jobs->config.pipeline->host, &t->load_why);
+    buf_free(&t->request);
+    snprintf(t->job.id, sizeof t->job.id, "%s", t->id);
+    if (e) {
+        task_set_verdict(t, e == -EINVAL ? REASON_POLICY : REASON_INTERNAL, STAGE_PREPARATION,
+                         e == -EINVAL ? t->load_why.text : strerror(-e));
+    }
+    enter(t);
+}
+
 static void on_request(void *ctx, const struct store_record *r)
 {
     struct task *t = ctx;
-    struct job_error error;
-    int e = task_load(t, r->job.request.data, r->job.request.len, &error);
-    if (e) {
-        task_set_verdict(t, e == -EINVAL ? REASON_POLICY : REASON_INTERNAL, STAGE_PREPARATION,
-                         e == -EINVAL ? error.text : strerror(-e));
+    const struct store_text *request = &r->job.request;
+    t->request = BUF_INIT(STORE_BODY_MAX);
+    if (buf_add(&t->request, request->data ? request->data : "", request->len)) {
+        task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION, "no memory for its request");
     }
 }
 
@@ -350,7 +372,21 @@ static void on_request_end(void *ctx, int error)
         task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION,
                          error < 0 ? strerror(-error) : "its record is gone");
     }
-    enter(t);
+    if (t->verdict != REASON_OK) {
+        buf_free(&t->request);
+        enter(t);
+        return;
+    }
+    t->load = (struct work){.run = parse_request,
+                            .done = request_parsed,
+                            .ctx = t,
+                            .owner = hash_bytes(t->team, strlen(t->team))};
+    t->job = (struct job){.stdin_fd = -1};
+    t->loaded = true; // to be freed, whatever becomes of it
+    if (t->request.len <= LOAD_HERE_BYTES || work_queue(t->jobs->config.pool, &t->load)) {
+        parse_request(&t->load);
+        request_parsed(&t->load);
+    }
 }
 
 static void load(struct task *t)

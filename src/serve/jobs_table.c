@@ -77,6 +77,7 @@ void task_free(struct task *t)
     free(t->caller_text);
     free(t->verdict_text);
     free(t->json);
+    buf_free(&t->request);
     free(t);
 }
 

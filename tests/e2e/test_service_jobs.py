@@ -10,6 +10,8 @@ import os
 import re
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import threading
 import time
@@ -740,3 +742,69 @@ def test_BIG_03_results_are_kept_for_their_time_only():
         a = s.get(f"{service.JOBS}/{made[0]}")
         assert a.status == 404 and "SANDBOX_RESULT_TTL_SECONDS" in a.msg
         assert sum(p.stat().st_size for p in store.iterdir()) < (n + 40) << 20
+
+
+# ---- Large bodies
+
+
+def large(last: str = '"z":1') -> bytes:
+    """12 MB, a million keys and this one."""
+    keys = ",".join(f'"{i:07d}":1' for i in range(1_000_000))
+    return f'{{"command":["true"],"metadata":{{{keys},{last}}}}}'.encode()
+
+
+def send_large(c: service.Client, body: bytes, **headers: str) -> service.Answer:
+    return c.call("POST", service.JOBS, body=body, headers={"Content-Type": "application/json"} | headers, timeout=60)
+
+
+def test_large_bodies_keep_nobody_waiting(teams):
+    one, two = teams
+    twice, sound = large('"0000007":1'), large()
+    over = threading.Event()
+    took = []
+
+    def ask() -> None:
+        with contextlib.closing(two):
+            while not over.is_set():
+                sent = time.monotonic()
+                assert two.get("/healthz").status == 200
+                took.append(time.monotonic() - sent)
+                time.sleep(0.005)
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked, began = pool.submit(ask), time.monotonic()
+        try:
+            refused = [send_large(one, twice) for _ in range(3)]
+            first, again = (send_large(one, sound, **{"Idempotency-Key": "large"}) for _ in range(2))
+            other = send_large(one, large('"y":1'), **{"Idempotency-Key": "large"})
+        finally:
+            over.set()
+        asked.result()
+        elapsed = time.monotonic() - began
+    for r in refused:
+        assert r.status == 400 and 'duplicate key "0000007"' in r.msg, r.msg
+    assert first.data["job_id"] == again.data["job_id"] and other.status == 409
+    assert one.wait(first.data["job_id"])["status"] == "completed", "read again at its turn"
+    # Of the time, not of the requests: who waits asks seldom.
+    waited = [t for t in took if t > 0.15 * SLOW]
+    assert sum(waited) < 0.05 * elapsed + 0.3 * SLOW, (sorted(waited), elapsed, len(took))
+
+
+def test_who_sends_a_large_body_may_leave(teams):
+    """While a thread reads it, or while it waits for that."""
+    one, two = teams
+    body = large()
+    connections = []
+    for _ in range(4):
+        connection = one.connection(60)
+        connection.connect()
+        headers = {"Content-Type": "application/json", "Authorization": f"Bearer {one.key}"}
+        connection.request("POST", service.JOBS, body=body, headers=headers)
+        connections.append(connection)
+    for connection in connections[::2]:
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        connection.close()
+    for connection in connections[1::2]:
+        with contextlib.closing(connection):
+            assert connection.getresponse().status == 202
+    assert two.wait(two.submit(TRUE))["status"] == "completed"
