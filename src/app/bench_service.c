@@ -193,7 +193,11 @@ static int obey(struct service *s, const struct bench_order *o)
     if (o->program >= BENCH_N_PROGRAMS || o->in_flight > BENCH_MAX_IN_FLIGHT) {
         return -EINVAL;
     }
-    if (o->kind != BENCH_ISLE) {
+    // as the service does; the other rows are what they say
+    if (o->kind == BENCH_ISLE) {
+        pipeline_keep_ahead(s->config, s->runner);
+    } else {
+        runner_keep_parked(s->runner, 0, 0);
         return run_launch(s, o->kind == BENCH_PARKED);
     }
     int e = run_jobs(s, o);

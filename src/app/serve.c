@@ -391,6 +391,9 @@ static int open_runner(struct serve *s)
     if (!e && seat->ahead_tag) {
         runner_expect_parked(s->runner, seat->ahead_tag);
     }
+    if (!e) {
+        pipeline_keep_ahead(&s->pipeline, s->runner);
+    }
     return e;
 }
 

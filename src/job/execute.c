@@ -246,6 +246,12 @@ static int start(struct pipeline *p)
     return runner_send(p->runner, &p->plan.start, fds, PLAN_N_START_FDS, &p->call);
 }
 
+void pipeline_keep_ahead(const struct pipeline_config *config, struct runner *runner)
+{
+    uint32_t cpus = config->host.cpus_percent / 100;
+    runner_keep_parked(runner, config->ahead_network, cpus > 2 ? cpus : 2);
+}
+
 static void parked_ready(void *ctx);
 
 // A sandbox that was prepared ahead, where there is one; else START makes it whole.

@@ -71,6 +71,10 @@ struct pipeline_config {
     bool fallback;             // SANDBOX_LEGACY_FALLBACK_ENABLED, and the launcher was told so
 };
 
+// Jobs of this config find a sandbox made ahead, where they come one by one: runner.h. There is a
+// processor for it while fewer jobs run than there are processors.
+void pipeline_keep_ahead(const struct pipeline_config *config, struct runner *runner);
+
 // Takes over *job (the caller's struct is emptied), on failure too. The result comes through
 // sink->done, from the loop, never from within this call. config and sink stay the caller's and
 // must outlive the pipeline. 0 or -errno.

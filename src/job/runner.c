@@ -1,11 +1,15 @@
 #include "job/runner.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/msg.h"
 
 #include <sys/socket.h>
 
 enum { MAX_QUEUED = 1024, RECORDS_PER_ROUND = 32 };
+
+// What a host has in /proc can grow (a module is loaded), and is looked at when a sandbox is made.
+#define PARKED_MAX_NS (60 * NS_PER_S)
 
 struct queued {
     struct plan_request q;
@@ -27,6 +31,9 @@ struct runner {
     struct runner_call ahead;
     uint32_t parked; // its id
     bool expected;   // its PREPARE is not answered yet
+    unsigned below;  // another is asked for while fewer calls than this are in flight
+    uint32_t network;
+    uint64_t asked_ns;
     void (*parked_ready)(void *ctx);
     void *parked_ctx;
 };
@@ -59,6 +66,40 @@ static bool is_last(const struct plan_record *rec)
            (rec->op != PLAN_PREPARE && rec->op != PLAN_PARKED && rec->op != PLAN_EXECUTED);
 }
 
+// PREPARE's answer, PARKED, or its early end.
+static void ahead_says(struct runner_call *c, const struct plan_record *rec, int fd)
+{
+    struct runner *r = c->ctx;
+    fd_close(fd);
+    r->expected = false;
+    r->parked = rec->op == PLAN_END || rec->error ? 0 : rec->id;
+    if (rec->op == PLAN_PREPARE && rec->error) {
+        runner_forget(r, c);                                // no END follows
+        r->below = rec->error == EOPNOTSUPP ? 0 : r->below; // this launcher makes none
+    }
+    if (r->parked_ready) {
+        void (*ready)(void *ctx) = r->parked_ready;
+        r->parked_ready = NULL;
+        ready(r->parked_ctx);
+    }
+}
+
+// Not before a program has begun: the launcher does one thing at a time, and that job would wait.
+static void ask_next(struct runner *r)
+{
+    struct plan_request q = {.op = PLAN_PREPARE, .network = r->network};
+    unsigned n = 0;
+    for (const struct runner_call *c = r->calls; c; c = c->next) {
+        n++;
+    }
+    if (n >= r->below || r->expected || r->parked) {
+        return;
+    }
+    r->ahead = RUNNER_CALL_INIT(ahead_says, r);
+    r->expected = !runner_send(r, &q, NULL, 0, &r->ahead);
+    r->asked_ns = clock_now_ns();
+}
+
 static void dispatch(struct runner *r, const struct plan_record *rec, int fd)
 {
     struct runner_call *c = rec->tag ? find(r, rec->tag) : NULL;
@@ -69,7 +110,11 @@ static void dispatch(struct runner *r, const struct plan_record *rec, int fd)
     if (is_last(rec)) {
         runner_forget(r, c);
     }
+    const bool begun = rec->op == PLAN_EXECUTED;
     c->answer(c, rec, fd);
+    if (begun) {
+        ask_next(r);
+    }
 }
 
 // The launcher is gone, and every sandbox with it: the kernel has seen to that.
@@ -191,23 +236,6 @@ void runner_free(struct runner *r)
     free(r);
 }
 
-// PREPARE's answer, PARKED, or its early end.
-static void ahead_says(struct runner_call *c, const struct plan_record *rec, int fd)
-{
-    struct runner *r = c->ctx;
-    fd_close(fd);
-    r->expected = false;
-    r->parked = rec->op == PLAN_END || rec->error ? 0 : rec->id;
-    if (rec->op == PLAN_PREPARE && rec->error) {
-        runner_forget(r, c); // no END follows
-    }
-    if (r->parked_ready) {
-        void (*ready)(void *ctx) = r->parked_ready;
-        r->parked_ready = NULL;
-        ready(r->parked_ctx);
-    }
-}
-
 void runner_expect_parked(struct runner *r, uint32_t tag)
 {
     r->ahead = RUNNER_CALL_INIT(ahead_says, r);
@@ -215,11 +243,18 @@ void runner_expect_parked(struct runner *r, uint32_t tag)
     r->ahead.next = r->calls;
     r->calls = &r->ahead;
     r->expected = true;
+    r->asked_ns = clock_now_ns();
+}
+
+void runner_keep_parked(struct runner *r, uint32_t network, unsigned below)
+{
+    r->below = below;
+    r->network = network;
 }
 
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx)
 {
-    if (r->expected && r->parked_ready) {
+    if (r->expected && r->parked_ready) { // another waits: this job's is made meanwhile
         *ret = 0;
         return 0;
     }
@@ -231,6 +266,10 @@ int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx)
     runner_forget(r, &r->ahead); // from START on its records are the taker's
     *ret = r->parked;
     r->parked = 0;
+    if (*ret && clock_now_ns() - r->asked_ns > PARKED_MAX_NS) {
+        runner_kill(r, *ret);
+        *ret = 0;
+    }
     return 0;
 }
 

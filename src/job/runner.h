@@ -50,6 +50,11 @@ void runner_forget(struct runner *r, struct runner_call *call);
 // One prepared sandbox that waits for a job. It was asked for with `tag` over the runner's socket,
 // and its answer is to come.
 void runner_expect_parked(struct runner *r, uint32_t tag);
+// From now on there is to be one, with this network (enum plan_network): the next is asked for as
+// soon as a program has begun, while fewer than `below` calls are in flight (0: no longer): with
+// more, no processor is free to make it beside them. One that waited for more than a minute is
+// given to no job.
+void runner_keep_parked(struct runner *r, uint32_t network, unsigned below);
 // Takes it: 0 with its id in *ret (0: there is none, or no more, or another one waits for it), or
 // -EAGAIN while the answer is to come: then `ready` is called once when to ask again (also when the
 // launcher is lost).

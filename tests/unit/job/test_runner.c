@@ -172,10 +172,105 @@ static void one_waits_for_the_sandbox_ahead_and_the_others_do_without(void **sta
     fake_end(&f);
 }
 
+// ---- the sandbox that waits ---------------------------------------------------------------------
+
+// A job's program begins, and nothing more is said of it.
+static void begin_program(struct fake *f, struct listener *l)
+{
+    send_op(f, l, PLAN_START);
+    fake_say(f, (struct plan_record){.op = PLAN_EXECUTED, .tag = l->call.tag, .id = 1}, -1);
+    assert_int_equal(l->last.op, PLAN_EXECUTED);
+    runner_forget(f->runner, &l->call);
+}
+
+static void the_next_sandbox_is_asked_for_when_a_program_has_begun(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct listener a = {0}, b = {0};
+    uint32_t id = 7;
+    int ready = 0, other = 0;
+    fake_begin(&f);
+    begin_program(&f, &a);
+    assert_true(fake_hears_nothing(&f)); // nobody asked for it to be so
+    runner_keep_parked(f.runner, PLAN_NETWORK_HOST, 2);
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &ready), 0);
+    assert_int_equal(id, 0);
+    assert_true(fake_hears_nothing(&f));
+    send_op(&f, &b, PLAN_START); // with two in flight nobody has time for it
+    begin_program(&f, &a);
+    assert_true(fake_hears_nothing(&f));
+    runner_forget(f.runner, &b.call);
+    begin_program(&f, &a);
+    struct plan_request q = fake_hear(&f, NULL);
+    assert_int_equal(q.op, PLAN_PREPARE);
+    assert_int_equal(q.network, PLAN_NETWORK_HOST);
+
+    // one waits for it, the next does not wait behind it
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &ready), -EAGAIN);
+    id = 7;
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &other), 0);
+    assert_int_equal(id, 0);
+    begin_program(&f, &b); // one at a time
+    assert_true(fake_hears_nothing(&f));
+    fake_say(&f, (struct plan_record){.op = PLAN_PREPARE, .tag = q.tag, .id = 5}, -1);
+    assert_int_equal(ready, 1);
+    assert_int_equal(other, 0);
+    begin_program(&f, &b); // there is one
+    assert_true(fake_hears_nothing(&f));
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &ready), 0);
+    assert_int_equal(id, 5);
+    assert_int_equal(runner_take_parked(f.runner, &id, count, &ready), 0);
+    assert_int_equal(id, 0);
+    fake_end(&f);
+}
+
+static void a_sandbox_that_died_waiting_is_given_to_nobody(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct listener a = {0};
+    uint32_t id = 7;
+    fake_begin(&f);
+    runner_keep_parked(f.runner, PLAN_NETWORK_NONE, 2);
+    begin_program(&f, &a);
+    struct plan_request q = fake_hear(&f, NULL);
+    fake_say(&f, (struct plan_record){.op = PLAN_PREPARE, .tag = q.tag, .id = 5}, -1);
+    fake_say(&f, (struct plan_record){.op = PLAN_PARKED, .tag = q.tag, .id = 5}, -1);
+    fake_say(&f, (struct plan_record){.op = PLAN_END, .tag = q.tag, .id = 5, .error = EIO}, -1);
+    assert_int_equal(runner_take_parked(f.runner, &id, NULL, NULL), 0);
+    assert_int_equal(id, 0);
+    begin_program(&f, &a);
+    assert_int_equal(fake_hear(&f, NULL).op, PLAN_PREPARE);
+    fake_end(&f);
+}
+
+static void a_launcher_that_makes_none_ahead_is_asked_once(void **state)
+{
+    (void)state;
+    struct fake f;
+    struct listener a = {0};
+    struct plan_record no = {.op = PLAN_PREPARE, .error = ENOMEM};
+    fake_begin(&f);
+    runner_keep_parked(f.runner, PLAN_NETWORK_NONE, 2);
+    for (int i = 0; i < 2; i++) { // for want of memory: then with the next program
+        begin_program(&f, &a);
+        no.tag = fake_hear(&f, NULL).tag;
+        no.error = i ? EOPNOTSUPP : ENOMEM;
+        fake_say(&f, no, -1);
+    }
+    begin_program(&f, &a);
+    assert_true(fake_hears_nothing(&f));
+    fake_end(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_waits_for_the_sandbox_ahead_and_the_others_do_without),
+        cmocka_unit_test(the_next_sandbox_is_asked_for_when_a_program_has_begun),
+        cmocka_unit_test(a_sandbox_that_died_waiting_is_given_to_nobody),
+        cmocka_unit_test(a_launcher_that_makes_none_ahead_is_asked_once),
         cmocka_unit_test(answers_find_who_asked),
         cmocka_unit_test(what_nobody_waits_for_is_dropped_with_its_descriptor),
         cmocka_unit_test(its_death_ends_every_call_after_its_last_words),
