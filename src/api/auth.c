@@ -241,8 +241,11 @@ static void go_on(struct api_call *c)
                  "X-Isle-Team: only the service's Unix socket takes it; "
                  "elsewhere the key says whose it is");
     } else if (may(c)) {
-        http_set_owner(c->r, c->team);
-        c->then(c);
+        if (http_set_owner(c->r, c->team)) {
+            api_fail_later(c, API_LIMITED, 1, "too many calls of this team are under way");
+        } else {
+            c->then(c);
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 #include "app/passed.h"
 
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 enum {
     LOCAL_CONNECTIONS = 64,
     TCP_CONNECTIONS = 4096,
     PEER_CONNECTIONS = 1024, // a proxy is a peer, too
+    CONNECTION_FDS = 4,      // its own, a file, two folders of a session
 };
 
 union address {
@@ -22,8 +24,27 @@ static bool is_loopback(const union address *a)
                                        : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
 }
 
+// Half of the descriptors are for connections, whoever holds them: a job always finds some.
+static unsigned tcp_connections(void)
+{
+    struct rlimit l;
+    const rlim_t wanted = 2 * CONNECTION_FDS * TCP_CONNECTIONS;
+    if (getrlimit(RLIMIT_NOFILE, &l)) {
+        return TCP_CONNECTIONS;
+    }
+    if (l.rlim_cur < wanted) {
+        l.rlim_cur = l.rlim_max < wanted ? l.rlim_max : wanted;
+        if (setrlimit(RLIMIT_NOFILE, &l)) {
+            getrlimit(RLIMIT_NOFILE, &l);
+        }
+    }
+    return l.rlim_cur < wanted ? (unsigned)(l.rlim_cur / 2 / CONNECTION_FDS) : TCP_CONNECTIONS;
+}
+
 bool passed_sort(const struct seat *seat, struct http_config *c, int *ret_audit)
 {
+    const unsigned most = tcp_connections();
+    const unsigned of_peer = most < PEER_CONNECTIONS ? most : PEER_CONNECTIONS;
     bool loopback = true;
     for (uint32_t i = 0; i < seat->n_passed; i++) {
         union address a = {.room = {.ss_family = AF_UNSPEC}};
@@ -34,9 +55,8 @@ bool passed_sort(const struct seat *seat, struct http_config *c, int *ret_audit)
         }
         const bool local = a.any.sa_family == AF_UNIX, near = local || is_loopback(&a);
         loopback = loopback && near;
-        c->listeners[c->n_listeners++] =
-            (struct http_listener){seat->passed[i], local ? LOCAL_CONNECTIONS : TCP_CONNECTIONS,
-                                   near ? TCP_CONNECTIONS : PEER_CONNECTIONS};
+        c->listeners[c->n_listeners++] = (struct http_listener){
+            seat->passed[i], local ? LOCAL_CONNECTIONS : most, near ? most : of_peer};
     }
     return loopback;
 }

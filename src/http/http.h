@@ -138,7 +138,9 @@ int64_t http_body_length(const struct http_request *r);
 void http_set_ctx(struct http_request *r, void *ctx);
 void *http_ctx(const struct http_request *r);
 // For whom it is: who of several owners holds how much of the bounds for all. At first: nobody.
-void http_set_owner(struct http_request *r, const char *name);
+// Once. 0, or -EBUSY: of those who come by TCP this one has as many requests under way as are left
+// for others; it is to be refused.
+int http_set_owner(struct http_request *r, const char *name);
 // Before the handler keeps so many bytes of its own until the end call, for a peer that may be
 // slow. 0, or -ENOBUFS: replies_bytes would be passed, or the owner's share of it.
 int http_hold(struct http_request *r, size_t bytes);

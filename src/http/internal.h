@@ -19,8 +19,8 @@ enum {
     LINGER_BYTES = 1 << 20,
 };
 
-// What of the service's memory a request holds while its peer may be slow.
-enum share_kind { SHARE_BODIES, SHARE_REPLIES, SHARE_KINDS };
+// What a request holds while its peer may be slow: bytes, and its place among all connections.
+enum share_kind { SHARE_BODIES, SHARE_REPLIES, SHARE_REQUESTS, SHARE_KINDS };
 
 enum body_mode { BODY_UNREAD, BODY_COLLECT, BODY_STREAM };
 
@@ -29,7 +29,7 @@ struct http_request {
     struct http_parser parser;
     void *ctx;
     uint64_t owner; // a hash
-    size_t held_bytes[SHARE_KINDS];
+    size_t shares[SHARE_KINDS];
     void (*on_end)(struct http_request *r, enum http_end how);
     void (*on_gone)(struct http_request *r);
 
@@ -102,7 +102,7 @@ struct http_server {
     struct loop_watch watches[HTTP_MAX_LISTENERS];
     struct http_conn *conns;
     unsigned n_conns;
-    size_t held_bytes[SHARE_KINDS]; // of all requests
+    size_t shares[SHARE_KINDS]; // of all requests
     struct loop_timer due_timer, kick_timer, accept_timer;
     struct http_conn *kicks;
     bool stopping, stop_told;
@@ -134,7 +134,7 @@ bool body_wanted(const struct http_request *r);
 void body_drop(struct http_request *r);
 
 // share.c
-bool share_take(struct http_request *r, enum share_kind kind, size_t bytes);
+bool share_take(struct http_request *r, enum share_kind kind, size_t amount);
 void share_give(struct http_request *r, enum share_kind kind);
 
 // reply.c

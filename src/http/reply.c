@@ -207,6 +207,7 @@ void reply_drop(struct http_request *r)
     buf_free(&r->fields);
     outbox_free(&r->payload);
     share_give(r, SHARE_REPLIES);
+    share_give(r, SHARE_REQUESTS);
     r->file = fd_close(r->file);
 }
 

@@ -214,8 +214,9 @@ static void begin(void *ctx, struct http_request *r)
     http_on_end(r, on_end);
     http_on_gone(r, on_gone);
     const char *owner;
-    if (http_field_value(r, "x-owner", &owner) == 1) {
-        http_set_owner(r, owner);
+    if (http_field_value(r, "x-owner", &owner) == 1 && http_set_owner(r, owner)) {
+        http_reply(r, 429, NULL, NULL, 0);
+        return;
     }
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         if (strcmp(http_path(r), table[i].path) == 0) {

@@ -635,6 +635,31 @@ static void bodies_are_bounded_together(void **state)
     close(fd);
 }
 
+static void an_owner_leaves_connections_to_others(void **state)
+{
+    (void)state;
+    routes.give_up = true; // of a request whose peer has closed
+    start();
+    int fds[6];
+    for (int i = 0; i < 6; i++) {
+        fds[i] = dial();
+        say(fds[i],
+            i < 5 ? "GET /wait HTTP/1.1\r\n" H "X-Owner: one\r\n\r\n"
+                  : "GET /hello HTTP/1.1\r\n" H "X-Owner: two\r\n\r\n",
+            9999);
+        turn(10);
+    }
+    assert_memory_equal(hear(fds[4], 30).text, "HTTP/1.1 429 ", 13);
+    assert_memory_equal(hear(fds[5], 30).text, "HTTP/1.1 200 ", 13);
+    close(fds[0]);
+    turn(10);
+    say(fds[5], "GET /hello HTTP/1.1\r\n" H "X-Owner: one\r\n\r\n", 9999);
+    assert_memory_equal(hear(fds[5], 30).text, "HTTP/1.1 200 ", 13);
+    for (int i = 1; i < 6; i++) {
+        close(fds[i]);
+    }
+}
+
 static void silent_event_streams_get_comments(void **state)
 {
     (void)state;
@@ -753,6 +778,7 @@ int main(void)
         SERVED(slow_peers_are_given_up),
         SERVED(connections_are_bounded),
         SERVED(bodies_are_bounded_together),
+        SERVED(an_owner_leaves_connections_to_others),
         SERVED(silent_event_streams_get_comments),
         SERVED(a_graceful_stop_serves_what_runs),
         SERVED(an_idle_server_has_nothing_to_wake_for),
