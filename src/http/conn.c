@@ -272,8 +272,10 @@ static bool tell_gone(struct http_conn *c)
 static bool want_room(struct http_conn *c)
 {
     struct http_request *r = c->req;
-    if (!r->begun || r->ended || !r->room_wanted || !r->on_room ||
-        outbox_left(&c->out) > c->server->config.out_bytes / 4) {
+    size_t out_bytes = c->server->config.out_bytes;
+    // Where less may wait than that, a write is sure to be taken only when nothing does.
+    size_t low = share_of_stream(c->server) < out_bytes ? 0 : out_bytes / 4;
+    if (!r->begun || r->ended || !r->room_wanted || !r->on_room || outbox_left(&c->out) > low) {
         return false;
     }
     r->room_wanted = false;

@@ -136,6 +136,8 @@ void body_drop(struct http_request *r);
 // share.c
 bool share_take(struct http_request *r, enum share_kind kind, size_t amount);
 void share_give(struct http_request *r, enum share_kind kind);
+// What a streamed reply may have waiting: less than out_bytes while there are many connections.
+size_t share_of_stream(const struct http_server *s);
 
 // reply.c
 void reply_refuse(struct http_request *r); // writes the refusal; the handler has been told

@@ -319,6 +319,7 @@ int http_stream_write(struct http_request *r, const void *data, size_t len)
     if (len > bound || (r->left >= 0 && len > (uint64_t)r->left)) {
         return -EMSGSIZE;
     }
+    bound = share_of_stream(c->server);
     size_t waits = outbox_left(&c->out);
     if (waits > 0 && waits + len + CHUNK_FRAME > bound) {
         r->room_wanted = true;

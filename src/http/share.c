@@ -43,6 +43,12 @@ void share_give(struct http_request *r, enum share_kind kind)
     r->shares[kind] = 0;
 }
 
+size_t share_of_stream(const struct http_server *s)
+{
+    size_t part = s->config.replies_bytes / (s->n_conns ? s->n_conns : 1);
+    return part < s->config.out_bytes ? part : s->config.out_bytes;
+}
+
 // Two owners with one hash would share a share, nothing else.
 int http_set_owner(struct http_request *r, const char *name)
 {
