@@ -184,7 +184,7 @@ const struct verb verb_files = {
     .forms = files_forms,
     .about = "Files of a session: PATH is relative to its /workspace.",
     .notes = PLAIN_NOTE "\nFiles arrive whole or not at all, with the checksum compared. A folder "
-                        "is got as a zip archive.",
+                        "comes as an archive, NAME.zip.",
     .options = files_options,
     .n_options = ARRAY_LEN(files_options),
     .operands = "list get put delete move",

@@ -145,7 +145,9 @@ static int download(struct client *c, struct download *d, struct call *call)
     if (e) {
         return client_fail(c, e, &why);
     }
-    e = local_commit(&d->to);
+    // a file has its checksum with it, a folder's archive is made while it is sent
+    e = call->etag[0] ? 0 : local_is_archive(&d->to);
+    e = e ? e : local_commit(&d->to);
     return e ? verb_complain("files", "%.200s: %s", d->to.name, strerrordesc_np(-e)) : 0;
 }
 

@@ -19,6 +19,7 @@ static int open_folder(struct local *l, const char *path, const char *base)
         const char *slash = strrchr(path, '/');
         AUTO_FREE char *above = slash ? strndup(path, (size_t)(slash - path)) : strdup(".");
         base = slash ? slash + 1 : path;
+        l->named = true;
         l->folder = above ? open(*above ? above : "/", flags) : -1;
     }
     if (l->folder < 0) {
@@ -46,7 +47,7 @@ int local_begin(struct local *l, const char *path, const char *base)
         return e;
     }
     struct stat st;
-    if (fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode)) {
+    if (l->named && !fstatat(l->folder, l->name, &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode)) {
         return -EISDIR; // said before the file has come
     }
     if (getrandom(&random, sizeof random, 0) != sizeof random) {
@@ -70,6 +71,19 @@ void local_end(struct local *l, char ret_sha256[SHA256_HEX])
     uint8_t digest[SHA256_BYTES];
     sha256_end(&l->sha, digest);
     sha256_hex(digest, ret_sha256);
+}
+
+int local_is_archive(struct local *l)
+{
+    const size_t len = strlen(l->name);
+    if (l->named || (len > 4 && strcmp(l->name + len - 4, ".zip") == 0)) {
+        return 0;
+    }
+    if (len + 5 > sizeof l->name) {
+        return -ENAMETOOLONG;
+    }
+    memcpy(l->name + len, ".zip", 5);
+    return 0;
 }
 
 int local_commit(struct local *l)

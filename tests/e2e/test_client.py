@@ -385,6 +385,12 @@ def test_a_session_and_its_files(service, tmp_path):
     assert said(service, "files", "get", f"{session}:piped", "-") == "from a pipe"
     said(service, "files", "get", f"{session}:/workspace/d/a", cwd=tmp_path)
     assert (tmp_path / "a").read_text() == "one\n"
+    (tmp_path / "d").mkdir()
+    said(service, "files", "get", f"{session}:d", cwd=tmp_path)
+    said(service, "files", "get", f"{session}:d", "named", cwd=tmp_path)
+    for name in ("d.zip", "named"):
+        assert zipfile.ZipFile(tmp_path / name).namelist() == ["a"], name
+    assert words(service, "files", "get", f"{session}:d/a", "d/", cwd=tmp_path).returncode == 0
     said(service, "files", "move", f"{session}:piped", "d/moved")
     assert said(service, "files", "get", f"{session}:d/moved", "-") == "from a pipe"
     said(service, "files", "delete", f"{session}:d/moved")
