@@ -114,6 +114,11 @@ static const unsigned denied[] = {
     SYS_personality,
     SYS_execve,
     SYS_execveat,
+    // the front has bound what it listens on; a listener that is shut down, or a caller's
+    // connection, could be connected to what the host's network has
+    SYS_connect,
+    SYS_bind,
+    SYS_listen,
     // the ipc namespace is the host's: its programs' segments and queues, and its table's places
     SYS_shmget,
     SYS_shmat,
@@ -168,7 +173,13 @@ static const struct denied_argument {
     {SYS_ioctl, SIOCSPGRP},
 };
 
+// Sending connects, too, where it is asked to.
+static const struct {
+    unsigned call, flags; // which argument has them
+} fast_open[] = {{SYS_sendto, 3}, {SYS_sendmsg, 2}, {SYS_sendmmsg, 3}};
+
 enum {
+    N_FAST_OPEN = sizeof fast_open / sizeof *fast_open,
     N_OWNERS = sizeof denied_owners / sizeof *denied_owners,
     N_SINGLE = sizeof denied_single / sizeof *denied_single,
     N_DENIED = sizeof denied / sizeof *denied,
@@ -210,9 +221,22 @@ static unsigned short deny_single(struct sock_filter *f, unsigned short n)
     return n;
 }
 
+static unsigned short deny_fast_open(struct sock_filter *f, unsigned short n)
+{
+    for (unsigned i = 0; i < N_FAST_OPEN; i++) {
+        const unsigned at = (unsigned)offsetof(struct seccomp_data, args) + fast_open[i].flags * 8;
+        f[n++] = (struct sock_filter)JUMP(BPF_JEQ, fast_open[i].call, 0, 4);
+        f[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at);
+        f[n++] = (struct sock_filter)JUMP(BPF_JSET, MSG_FASTOPEN, 0, 1);
+        f[n++] = (struct sock_filter)REFUSE(EPERM);
+        f[n++] = (struct sock_filter)LOAD(nr);
+    }
+    return n;
+}
+
 int inner_filter(struct start *s)
 {
-    struct sock_filter f[(N_DENIED + N_SINGLE) * 2 + N_OWNERS * 5 + 32];
+    struct sock_filter f[(N_DENIED + N_SINGLE) * 2 + (N_OWNERS + N_FAST_OPEN) * 5 + 32];
     unsigned short n = 0;
     f[n++] = (struct sock_filter)LOAD(arch);
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SECCOMP_ARCH, 1, 0);
@@ -223,6 +247,7 @@ int inner_filter(struct start *s)
     f[n++] = (struct sock_filter)JUMP(BPF_JEQ, SYS_clone3, 0, 1);
     f[n++] = (struct sock_filter)REFUSE(ENOSYS);
     n = deny(f, n, denied, N_DENIED);
+    n = deny_fast_open(f, n);
     if (s->record.user == START_SINGLE) {
         n = deny_single(f, n);
     }

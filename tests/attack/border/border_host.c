@@ -226,6 +226,22 @@ static void attack_abstract_socket(struct border *b)
                  "connected, or not there");
 }
 
+// A service that listens has sockets of the host's network: shut down, or disconnected, they could
+// be connected anew. By the call, as no descriptor is looked at before the filter.
+static void attack_connecting(struct border *b)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    struct msghdr message = {0};
+    const struct sockaddr *a = (const struct sockaddr *)&at;
+    bool held = connect(-1, a, sizeof at) && errno == EPERM;
+    held = held && bind(-1, a, sizeof at) && errno == EPERM;
+    held = held && listen(-1, 1) && errno == EPERM;
+    held = held && sendto(-1, "", 1, MSG_FASTOPEN, a, sizeof at) < 0 && errno == EPERM;
+    held = held && sendmsg(-1, &message, MSG_FASTOPEN) < 0 && errno == EPERM;
+    held = held && sendmmsg(-1, NULL, 0, MSG_FASTOPEN) < 0 && errno == EPERM;
+    border_check(b, "no-new-connections", held, "not refused by the filter");
+}
+
 static void attack_kernel(struct border *b)
 {
     char *const none[] = {NULL};
@@ -308,6 +324,7 @@ static void attack_kernel(struct border *b)
                      REFUSED(socket(AF_INET6, SOCK_STREAM, 0)),
                  "opened");
     attack_abstract_socket(b);
+    attack_connecting(b);
     border_check(b, "no-x32", REFUSED(syscall(0x40000000 | 39)), "worked");
 }
 
