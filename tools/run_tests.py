@@ -255,10 +255,10 @@ def part_sanitize(part: Part) -> Count:
 
 
 def part_sanitized(part: Part) -> Count:
-    # What a user can say and what a job can print: the paths that read foreign bytes.
-    names = ("options", "status", "result", "output")
+    # What users and callers can say and what a job can print: the paths that read foreign bytes.
+    names = ("run_options", "run_status", "run_result", "run_output", "service_api")
     env = {"ISLE": str(ASAN.path / "src/app/isle"), "ISLE_TEST_SLOW": "8"}
-    return part.pytest(*(f"tests/e2e/test_run_{name}.py" for name in names), env=SANITIZERS | env, apart=True)
+    return part.pytest(*(f"tests/e2e/test_{name}.py" for name in names), env=SANITIZERS | env, apart=True)
 
 
 # Of the tests of the real programs those that lead where no unit test does: ranges, claims, what other starts left.

@@ -165,42 +165,23 @@ const char *api_refused(void *ctx, const struct http_peer *peer, int status, con
 
 // ---- The query.
 
-bool api_query(struct api_call *c, const char *name, const char **ret_value)
+const char *api_query(const struct api_call *c, const char *name)
 {
-    *ret_value = NULL;
-    if (http_query_value(c->r, name, ret_value) < 0) {
-        api_fail(c, API_VALIDATION, "%s: given more than once", name);
-        return false;
-    }
-    return true;
+    const char *value = NULL;
+    http_query_value(c->r, name, &value);
+    return value;
 }
 
-bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
-                      int64_t initial, int64_t *ret)
+int64_t api_query_number(const struct api_call *c, const char *name, int64_t initial)
 {
-    const char *text;
-    if (!api_query(c, name, &text)) {
-        return false;
-    }
-    if (!text) {
-        *ret = initial;
-        return true;
-    }
-    size_t digits = strspn(text, "0123456789");
-    if (digits == 0 || text[digits]) {
-        api_fail(c, API_VALIDATION, "%s: must be a whole number, not \"%.40s\"", name, text);
-        return false;
-    }
-    errno = 0;
-    long long value = strtoll(text, NULL, 10);
-    if (errno || value < min || value > max) {
-        bool low = !errno && value < min;
-        api_fail(c, API_VALIDATION, "%s: %.40s is %s of %lld", name, text,
-                 low ? "below the minimum" : "above the maximum", (long long)(low ? min : max));
-        return false;
-    }
-    *ret = value;
-    return true;
+    const char *text = api_query(c, name);
+    return text ? strtoll(text, NULL, 10) : initial;
+}
+
+bool api_query_flag(const struct api_call *c, const char *name)
+{
+    const char *text = api_query(c, name);
+    return text && strcmp(text, "true") == 0;
 }
 
 static bool lists(const char *names, const char *name)
@@ -227,7 +208,8 @@ static bool check_query(struct api_call *c)
                      c->route->query ? c->route->query : "none");
             return false;
         }
-        if (!api_query(c, name, &only)) {
+        if (http_query_value(c->r, name, &only) < 0) {
+            api_fail(c, API_VALIDATION, "%s: given more than once", name);
             return false;
         }
         if (schema_check_query(f, value, &faults)) {

@@ -47,7 +47,10 @@ enum api_body {
     API_STREAM, // the handler reads it
 };
 
-enum { API_MAX_SEGMENTS = 4 };
+enum {
+    API_MAX_SEGMENTS = 4,
+    API_LIST_LIMIT = 50, // rows of a list whose caller does not say; of files STORE_LIST_MAX
+};
 
 struct api_call;
 struct api_route {
@@ -122,11 +125,11 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 // The errors of job_parse() and the like: 422 with field and text.
 void api_fail_field(struct api_call *c, const struct job_error *why);
-// A query parameter's value, or NULL. More than one: fails the call, and false is returned.
-bool api_query(struct api_call *c, const char *name, const char **ret_value);
-// As a whole number between min and max; `initial` where it is absent. False: the call has failed.
-bool api_query_number(struct api_call *c, const char *name, int64_t min, int64_t max,
-                      int64_t initial, int64_t *ret);
+// A parameter of the query that the route lists: its value, or where it is absent NULL, `initial`,
+// false. It has been held against its row in api/schemas.c before.
+const char *api_query(const struct api_call *c, const char *name);
+int64_t api_query_number(const struct api_call *c, const char *name, int64_t initial);
+bool api_query_flag(const struct api_call *c, const char *name);
 
 // Handlers, one file per subject (struct api_subject in route.h, joined in routes.c): operations.c,
 // execute.c, jobs.c, events.c, artifacts.c, sessions.c, files.c, keys.c, openapi.c.

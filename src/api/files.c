@@ -124,21 +124,14 @@ static void listed(struct file_call *f)
 
 static void list_files(struct api_call *c)
 {
-    int64_t limit;
-    bool recursive;
-    const char *cursor;
-    if (!api_query_number(c, "limit", 1, STORE_LIST_MAX, STORE_LIST_MAX, &limit) ||
-        !file_call_flag(c, "recursive", &recursive) || !api_query(c, "cursor", &cursor)) {
-        return;
-    }
     struct list_call *l = (struct list_call *)file_call_new(c, sizeof *l, true, list_drop);
     if (!l) {
         return;
     }
     l->folder = -1;
-    l->limit = limit;
-    l->recursive = recursive;
-    l->cursor = cursor;
+    l->limit = api_query_number(c, "limit", STORE_LIST_MAX);
+    l->recursive = api_query_flag(c, "recursive");
+    l->cursor = api_query(c, "cursor");
     l->data = BUF_INIT(LIST_BYTES);
     int e = files_open_folder(&l->file.lease.files, l->file.path, &l->folder);
     if (e) {

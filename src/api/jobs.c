@@ -12,12 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    LIST_BYTES = 1 << 20,
-    LIST_LIMIT = 50,
-    LIST_MAX = STORE_LIST_MAX,
-    WAIT_MAX_S = 600,
-};
+enum { LIST_BYTES = 1 << 20 };
 
 // ---- Submit ------------------------------------------------------------------------------------
 
@@ -132,8 +127,7 @@ static void submit_job(struct api_call *c)
                                     .caller_key = c->idempotency_key,
                                     .entry = "jobs",
                                     .trace = c->trace};
-    int64_t wait_s;
-    if (!api_query_number(c, "wait", 0, WAIT_MAX_S, 0, &wait_s) || job_call_take(c, &order.job)) {
+    if (job_call_take(c, &order.job)) {
         return;
     }
     struct submit *s = calloc(1, sizeof *s);
@@ -142,7 +136,7 @@ static void submit_job(struct api_call *c)
         api_fail(c, API_INTERNAL, "no memory");
         return;
     }
-    *s = (struct submit){.call = c, .wait_s = wait_s};
+    *s = (struct submit){.call = c, .wait_s = api_query_number(c, "wait", 0)};
     s->watch = (struct jobs_watch){.ended = ended, .ctx = s};
     s->timer = LOOP_TIMER_INIT(waited_enough, s);
     c->ctx = s;
@@ -225,35 +219,20 @@ static void on_end(void *ctx, int error)
     api_call_release(c);
 }
 
-// -1: any; -EINVAL: the call has failed.
-static int status_of(struct api_call *c, const char *text)
+// -1: any.
+static int status_of(const char *text)
 {
-    for (int i = 0; text && i < STATUS_COUNT; i++) {
-        if (strcmp(text, status_names[i]) == 0) {
-            return i;
-        }
+    int i = text ? STATUS_COUNT - 1 : -1;
+    while (i >= 0 && strcmp(text, status_names[i]) != 0) {
+        i--;
     }
-    if (!text) {
-        return -1;
-    }
-    api_fail(c, API_VALIDATION,
-             "status: must be queued, preparing, running, collecting, completed, "
-             "failed or cancelled");
-    return -EINVAL;
+    return i;
 }
 
 static void list_jobs(struct api_call *c)
 {
-    const char *text, *cursor;
-    int64_t limit;
-    if (!api_query(c, "status", &text) || !api_query(c, "cursor", &cursor) ||
-        !api_query_number(c, "limit", 1, LIST_MAX, LIST_LIMIT, &limit)) {
-        return;
-    }
-    int status = status_of(c, text);
-    if (status == -EINVAL) {
-        return;
-    }
+    const char *cursor = api_query(c, "cursor");
+    int64_t limit = api_query_number(c, "limit", API_LIST_LIMIT);
     if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
         api_fail(c, API_VALIDATION, "cursor: must be next_cursor of the page before");
         return;
@@ -271,7 +250,7 @@ static void list_jobs(struct api_call *c)
     struct store_query q = {.kind = STORE_LIST_JOBS,
                             .team = store_text_of(c->team),
                             .cursor = store_text_of(cursor),
-                            .status = status,
+                            .status = status_of(api_query(c, "status")),
                             .limit = limit};
     api_call_hold(c);
     store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, c});

@@ -173,10 +173,7 @@ static void on_end(void *ctx, int error)
 
 static void list_keys(struct api_call *c)
 {
-    const char *team;
-    if (!api_query(c, "team", &team)) {
-        return;
-    }
+    const char *team = api_query(c, "team");
     struct buf *data = malloc(sizeof *data);
     if (!data) {
         api_fail(c, API_INTERNAL, "not enough memory");

@@ -68,21 +68,6 @@ bool file_call_work(struct file_call *f, void (*run)(struct work *w),
     return true;
 }
 
-bool file_call_flag(struct api_call *c, const char *name, bool *ret)
-{
-    const char *text;
-    *ret = false;
-    if (!api_query(c, name, &text)) {
-        return false;
-    }
-    if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0) {
-        api_fail(c, API_VALIDATION, "%s: must be true or false, not \"%.40s\"", name, text);
-        return false;
-    }
-    *ret = text && !strcmp(text, "true");
-    return true;
-}
-
 char *file_call_path(struct api_call *c, const char *field, const char *path, size_t len,
                      bool escaped)
 {
@@ -109,16 +94,12 @@ char *file_call_path(struct api_call *c, const char *field, const char *path, si
 // False: the call has failed.
 static bool take_path(struct file_call *f, bool query)
 {
-    bool escaped;
-    const char *path = f->call->segment[1];
-    if (!file_call_flag(f->call, "escaped", &escaped) ||
-        (query && !api_query(f->call, "path", &path))) {
-        return false;
-    }
+    const char *path = query ? api_query(f->call, "path") : f->call->segment[1];
     if (!path || (!query && !*path)) {
         path = ".";
     }
-    f->path = file_call_path(f->call, "path", path, strlen(path), escaped);
+    f->path =
+        file_call_path(f->call, "path", path, strlen(path), api_query_flag(f->call, "escaped"));
     return f->path != NULL;
 }
 

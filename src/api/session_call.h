@@ -37,8 +37,6 @@ void file_call_fail(struct file_call *f, int refusal);
 // A path of a body: as file_call_new(). NULL: the call has failed. malloc'ed.
 char *file_call_path(struct api_call *c, const char *field, const char *path, size_t len,
                      bool escaped);
-// "true" or "false" of the query. False: the call has failed.
-bool file_call_flag(struct api_call *c, const char *name, bool *ret);
 
 // The strong entity tag of one content: its SHA-256 in quotes.
 enum { FILE_ETAG = 67 };

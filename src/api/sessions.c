@@ -197,12 +197,8 @@ static void on_end(void *ctx, int error)
 
 static void list_sessions(struct api_call *c)
 {
-    int64_t limit;
-    const char *cursor;
-    if (!api_query_number(c, "limit", 1, STORE_LIST_MAX, 50, &limit) ||
-        !api_query(c, "cursor", &cursor)) {
-        return;
-    }
+    int64_t limit = api_query_number(c, "limit", API_LIST_LIMIT);
+    const char *cursor = api_query(c, "cursor");
     if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
         api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list");
         return;
