@@ -85,6 +85,8 @@ static void print_truncation(const struct report *r, const struct view *v)
         int64_t bytes = 0;
         if (yyjson_is_true(part(v, "truncated", streams[i].flag))) {
             number(part(v, "usage", streams[i].bytes), &bytes);
+        }
+        if (bytes > 0) { // not known where the service ended meanwhile, and no limit's doing
             fprintf(r->err, "isle: %s was cut: the job wrote %lld bytes (--max-%s-kb)\n",
                     streams[i].name, (long long)bytes, streams[i].flag);
         }
