@@ -37,7 +37,7 @@ static bool closes(struct text_line line)
     while (from < line.len && (line.data[from] == ' ' || line.data[from] == '\t')) {
         from++;
     }
-    if (from < line.len && memchr("})]>{(", line.data[from], 6)) {
+    if (from < line.len && strchr("})]>{(", line.data[from])) { // a text has no NUL
         return true;
     }
     size_t len = 0;

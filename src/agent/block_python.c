@@ -164,7 +164,7 @@ int block_python(const struct text *t, uint32_t line, struct block *ret,
                  struct agent_refusal *ret_why)
 {
     struct scanner s = {.t = t, .next = 1};
-    struct statement head = {0}, st = {0};
+    struct statement head = {.data = ""}, st = {.data = ""};
     uint32_t first = line;
     int r = seek(&s, line, &head, &first, ret_why);
     if (r != 0) {

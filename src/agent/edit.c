@@ -88,6 +88,9 @@ static int map_lines(struct editing *g, uint32_t i, uint32_t first, uint32_t las
                      uint32_t *ret_first)
 {
     const struct memory_view *v = g->locate.v;
+    if (!v) {
+        return -EINVAL; // find_version() has refused an anchor without a version
+    }
     if (last > v->count) {
         return REFUSE(g, i, "line %u: version %s has %u lines", last, v->tag, v->count);
     }
@@ -135,7 +138,7 @@ static int resolve(struct editing *g, uint32_t i, uint32_t *ret_from, uint32_t *
         *ret_from = *ret_to = flags & EDIT_AT_START ? 0 : g->t->count;
         return 0;
     }
-    uint32_t first = e->line.line, last = e->end.line ? e->end.line : first, now;
+    uint32_t first = e->line.line, last = e->end.line ? e->end.line : first, now = 0;
     if (last < first) {
         return REFUSE(g, i, "end_line %u is before line %u", last, first);
     }
@@ -335,18 +338,7 @@ int edit_commit(struct edit_result *e, const char *path, struct agent_memory *m)
     memcpy(m->registers, e->staged.registers, sizeof m->registers);
     m->registers_n = e->staged.registers_n;
     e->staged.registers_n = 0;
-    struct text t;
-    struct agent_refusal why;
-    if (e->shown_n == 0) {
-        return 0;
-    }
-    int r = text_init(&t, buf_text(&e->data), e->data.len, &why);
-    if (r != 0) {
-        return -ENOMEM; // the bounds were checked by edit_make()
-    }
-    r = memory_show(m, path, &t, e->shown, e->shown_n);
-    text_done(&t);
-    return r;
+    return e->shown_n > 0 ? memory_show(m, path, &e->text, e->shown, e->shown_n) : 0;
 }
 
 int edit_tell(const struct edit_result *e, const struct edit_request *r, struct buf *out)
@@ -375,6 +367,7 @@ int edit_tell(const struct edit_result *e, const struct edit_request *r, struct 
 
 void edit_result_done(struct edit_result *e)
 {
+    text_done(&e->text);
     buf_free(&e->data);
     memory_done(&e->staged);
     free(e->shown);

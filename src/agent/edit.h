@@ -80,7 +80,8 @@ struct edit_change {                // of one edit, in the new content
 };
 
 struct edit_result {
-    struct buf data; // the new content
+    struct buf data;  // the new content
+    struct text text; // it as lines
     char tag[TEXT_TAG_SIZE];
     struct edit_change changes[EDIT_MAX];
     struct agent_memory staged; // registers that were cut

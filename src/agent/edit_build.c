@@ -9,6 +9,7 @@ struct building {
     const struct text *t;
     const struct memory_view *v;
     struct edit_result *res;
+    uint32_t known;     // lines of v that were passed
     uint32_t line;      // made so far
     bool open;          // the last line made has no ending
     bool made_last;     // the last line made is a new one
@@ -37,7 +38,7 @@ static void ending_at(const struct text *t, uint32_t from, uint32_t to, char ret
     }
 }
 
-static int add_shown(struct building *b)
+static int add_shown(struct building *b, uint32_t line)
 {
     struct edit_result *res = b->res;
     if (res->shown_n % 256 == 0) {
@@ -47,7 +48,7 @@ static int add_shown(struct building *b)
         }
         res->shown = grown;
     }
-    res->shown[res->shown_n++] = b->line;
+    res->shown[res->shown_n++] = line;
     return 0;
 }
 
@@ -66,14 +67,13 @@ static int keep(struct building *b, uint32_t from, uint32_t to)
         return 0;
     }
     buf_add(&b->res->data, t->data + t->at[from], t->at[to] - t->at[from]);
-    for (uint32_t i = from; b->v && i < to; i++) {
-        const struct memory_line *known = memory_line(b->v, i + 1);
-        b->line++;
-        if (known && known->shown && add_shown(b) < 0) {
+    for (; b->v && b->known < b->v->n && b->v->lines[b->known].number <= to; b->known++) {
+        const struct memory_line *line = &b->v->lines[b->known];
+        if (line->number > from && line->shown && add_shown(b, b->line + line->number - from) < 0) {
             return -ENOMEM;
         }
     }
-    b->line += b->v ? 0 : to - from;
+    b->line += to - from;
     b->open = text_line(t, to).ending_len == 0;
     b->made_last = false;
     return 0;
@@ -96,7 +96,7 @@ static int add_new(struct building *b, const struct edit_span *s)
         change->lines++;
         b->made_last = true;
         b->last_ending = strlen(ending);
-        if (add_shown(b) < 0) {
+        if (add_shown(b, b->line) < 0) {
             return -ENOMEM;
         }
         i += len + 1;
@@ -135,15 +135,13 @@ int edit_build(const struct text *t, const struct edit_span *spans, uint32_t n,
         return ret->data.error;
     }
     finish_end(&b);
-    struct text made;
-    int r = text_init(&made, buf_text(&ret->data), ret->data.len, ret_why);
+    int r = text_init(&ret->text, buf_text(&ret->data), ret->data.len, ret_why);
     if (r != 0) {
         return r;
     }
-    memcpy(ret->tag, made.tag, sizeof ret->tag);
-    if (made.count != b.line) {
+    memcpy(ret->tag, ret->text.tag, sizeof ret->tag);
+    if (ret->text.count != b.line) {
         ret->shown_n = 0; // a CR of the new text counts otherwise now: what is where must be read
     }
-    text_done(&made);
     return 0;
 }
