@@ -15,6 +15,7 @@ struct editing {
     const struct edit_request *r;
     struct locate locate; // .v: the version that the anchors name
     bool same;            // it is t
+    size_t block_bytes;   // read for blocks so far
     struct edit_span spans[EDIT_MAX];
     struct edit_result *res;
     struct agent_refusal *why;
@@ -149,6 +150,12 @@ static int resolve(struct editing *g, uint32_t i, uint32_t *ret_from, uint32_t *
     struct block block = {now, now + (last - first)};
     if (flags & EDIT_BLOCK) {
         struct agent_refusal why;
+        g->block_bytes += g->t->len;
+        if (g->block_bytes > EDIT_BLOCK_BYTES_MAX) {
+            return REFUSE(g, i,
+                          "the file is too large for so many blocks in one request: name the "
+                          "lines, or make fewer edits at once");
+        }
         r = block_find(g->t, g->path, now, &block, &why);
         if (r != 0) {
             return r < 0 ? r : REFUSE(g, i, "%.300s", why.text);

@@ -16,9 +16,10 @@
 #include <yyjson.h>
 
 enum {
-    EDIT_MAX = 64,            // edits of a request
-    EDIT_NEW_MAX = 1000000,   // bytes of one edit's text
-    EDIT_WORK_MAX = 64000000, // lines compared to find those of an older version
+    EDIT_MAX = 64,                    // edits of a request
+    EDIT_NEW_MAX = 1000000,           // bytes of one edit's text
+    EDIT_WORK_MAX = 64000000,         // lines compared to find those of an older version
+    EDIT_BLOCK_BYTES_MAX = 128 << 20, // read to find blocks: each goes through the file
 };
 
 enum edit_op {

@@ -230,6 +230,30 @@ static void locating_is_linear(void **state)
     file_done(&f);
 }
 
+// Each block goes through the file: many of them in a large one are not begun.
+static void blocks_are_bounded(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf text = BUF_INIT(9 << 20), list = BUF_INIT(2000);
+    buf_puts(&text, "f() {\n}\n");
+    while (text.len < 8 << 20) {
+        buf_puts(&text, "a(b, \"c\");\n");
+    }
+    struct file f = {.path = "a.c"};
+    file_set(&f, text.data, text.len);
+    file_see(&f, 1, 2);
+    for (int i = 0; i < 20; i++) {
+        buf_printf(&list, "%c{'op':'insert_block_after','line':1,'new':'x'}", i ? ',' : '[');
+    }
+    buf_putc(&list, ']');
+    uint64_t before = clock_now_ns();
+    assert_int_equal(file_edit(&f, buf_text(&list)), AGENT_REFUSED);
+    assert_non_null(strstr(f.told, "edit 17 (insert_block_after): the file is too large for so "
+                                   "many blocks"));
+    assert_true(clock_now_ns() - before < 4000000000u);
+    file_done(&f);
+}
+
 static void registers_last(void **state)
 {
     (void)state;
@@ -254,6 +278,7 @@ int main(void)
         cmocka_unit_test(every_refusal),      cmocka_unit_test(only_shown_lines_are_anchors),
         cmocka_unit_test(tags_are_asked_for), cmocka_unit_test(changed_files),
         cmocka_unit_test(locating_is_linear), cmocka_unit_test(registers_last),
+        cmocka_unit_test(blocks_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
