@@ -226,7 +226,8 @@ static void locating_is_linear(void **state)
     file_set(&f, many.data, many.len);
     assert_int_equal(file_edit(&f, "[{'op':'cut','line':1,'end_line':9000}]"), 0);
     assert_int_equal(file_edit(&f, "[{'op':'cut','line':100,'end_line':9000}]"), AGENT_REFUSED);
-    assert_true(clock_now_ns() - before < 4000000000u);
+    // Its square would be hours; a sanitizer on a busy machine is not to be mistaken for it.
+    assert_true(clock_now_ns() - before < 20 * NS_PER_S);
     file_done(&f);
 }
 
@@ -246,11 +247,9 @@ static void blocks_are_bounded(void **state)
         buf_printf(&list, "%c{'op':'insert_block_after','line':1,'new':'x'}", i ? ',' : '[');
     }
     buf_putc(&list, ']');
-    uint64_t before = clock_now_ns();
     assert_int_equal(file_edit(&f, buf_text(&list)), AGENT_REFUSED);
     assert_non_null(strstr(f.told, "edit 17 (insert_block_after): the file is too large for so "
                                    "many blocks"));
-    assert_true(clock_now_ns() - before < 4000000000u);
     file_done(&f);
 }
 

@@ -102,7 +102,7 @@ static void large_files_are_bounded(void **state)
     assert_true(out.len < 1200);
     assert_int_equal(file_edit(&f, "[{'op':'replace','line':1,'new':'y'}]"), AGENT_REFUSED);
     f.tag[0] = 0;
-    assert_true(clock_now_ns() - before < 2000000000u);
+    assert_true(clock_now_ns() - before < 20 * NS_PER_S);
 
     struct text t;
     struct agent_refusal why;
