@@ -192,6 +192,21 @@ static void refuse(struct launcher *l, const struct plan_request *q, int error, 
     }
 }
 
+// A service that listens holds sockets of the host's network. A job that got one, as its standard
+// input say, would be on that network: it may make calls that the service may not. 0 or -EPERM.
+static int check_descriptors(const int *fds, int n)
+{
+    int e = 0;
+    for (int i = 0; i < n && !e; i++) {
+        int domain = AF_UNIX;
+        socklen_t len = sizeof domain;
+        int error = getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &len) ? errno : 0;
+        bool file = error == ENOTSOCK || error == EBADF; // EBADF: a folder, opened as a mere path
+        e = file || (!error && domain == AF_UNIX) ? 0 : -EPERM;
+    }
+    return e;
+}
+
 bool request_serve(struct launcher *l)
 {
     struct plan_request q;
@@ -217,6 +232,7 @@ bool request_serve(struct launcher *l)
     const char *field;
     struct answer a = {.r = {.op = q.op, .id = q.id, .tag = q.tag, .status = -1}, .fd = -1};
     int e = plan_check(&q, n_fds, &field);
+    e = e ? e : check_descriptors(fds, n_fds);
     if (e) {
         refuse(l, &q, e, &a);
     } else { // plan_check() knows the same operations, which the linter cannot see

@@ -7,6 +7,7 @@
 #include "base/msg.h"
 #include "plan/args.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -156,9 +157,20 @@ static const char *setting(const char *name)
     return value;
 }
 
+// As a service that listens has one.
+static int listener(void)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    return s >= 0 && bind(s, (struct sockaddr *)&at, sizeof at) == 0 && listen(s, 1) == 0 ? s : -1;
+}
+
 static int front(void)
 {
+    const int socket_of_the_host = listener();
     struct start_config config = {
+        .passed = &socket_of_the_host,
+        .n_passed = 1,
         .data_dir = setting("BORDER_DATA"),
         .run_dir = setting("BORDER_RUN"),
         .runtime_root = setting("SANDBOX_RUNTIME_ROOT"),

@@ -103,6 +103,26 @@ static void attack_isolation(struct border *b)
     refuse_start(b, "start-plain-odd", q);
 }
 
+// A socket of the host's network, which a service that listens has, is no job's.
+static void attack_listeners(struct border *b)
+{
+    static const struct {
+        const char *name;
+        enum plan_start_fd at;
+    } places[] = {{"stdin", PLAN_FD_STDIN}, {"stdout", PLAN_FD_STDOUT}, {"frames", PLAN_FD_FRAMES}};
+    char name[48];
+    border_check(b, "has-a-listener", b->seat.n_passed == 1, "%u passed", b->seat.n_passed);
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        int fds[PLAN_N_START_FDS];
+        border_fds(fds, true_argv);
+        fd_close(fds[places[i].at]);
+        fds[places[i].at] = fcntl(b->seat.passed[0], F_DUPFD_CLOEXEC, 3);
+        snprintf(name, sizeof name, "start-listener-as-%s", places[i].name);
+        refuse(b, name, border_good("once/mine", MINE), fds, PLAN_N_START_FDS);
+        border_fds_close(fds);
+    }
+}
+
 static void attack_sizes(struct border *b)
 {
     char big[sizeof(struct plan_request) * 4] = "";
@@ -424,6 +444,7 @@ void attack_plans(struct border *b)
     attack_operations(b);
     attack_networks(b);
     attack_isolation(b);
+    attack_listeners(b);
     attack_sizes(b);
     attack_uids(b);
     attack_names(b);
