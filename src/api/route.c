@@ -46,6 +46,9 @@ static enum fit fit(const char *row, const char *path, struct piece *pieces, siz
             continue;
         }
         const char *close = strchr(row, '}');
+        if (!close) { // no row of the table is so; the analyzer cannot know
+            return FIT_NOT;
+        }
         size_t kind_len = (size_t)(close - row - 1);
         bool rest = kind_len > 3 && memcmp(close - 3, "...", 3) == 0;
         struct piece *p = &pieces[n++];

@@ -237,7 +237,7 @@ static int doctor_run(int argc, char **argv, const struct cli_places *places)
     (void)argc;
     struct options o = {};
     struct option_rest rest = {};
-    struct front_settings settings = {};
+    static struct front_settings settings; // as what points into it
     int status = 0;
     bool begun = verb_begin(&verb_doctor, argv, &o, &rest, &status);
     if (begun && (rest.n_operands || rest.command)) {

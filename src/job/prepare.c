@@ -16,7 +16,8 @@
 
 enum { SESSION_FOLDERS = 2 }; // its workspace and its /tmp, in the folder that is counted
 
-static const char cannot_make[] = "the workspace cannot be made";
+static const char cannot_make[] = "the workspace cannot be made",
+                  disk_is_full[] = "no room for it on the disk of the workspaces";
 
 // What is short, if that is why it failed: a PIPELINE_NO_*, or 0.
 static enum pipeline_lack lack_of(int error)
@@ -39,7 +40,7 @@ static void cannot(struct pipeline *p, const char *what, int error)
 {
     enum pipeline_lack lack = lack_of(error);
     if (lack) {
-        pipeline_lacks(p, lack, what, error);
+        pipeline_lacks(p, lack, lack == PIPELINE_NO_DISK ? disk_is_full : what, error);
     } else {
         pipeline_give_up(p, REASON_INTERNAL, what, error);
     }
@@ -80,7 +81,7 @@ static void stage(struct pipeline *p)
     }
     e = stage_files(p->workspace, &p->job, p->owner, p->plan.workspace_bytes, &error);
     if (e && host_is_full(p, &error) && !p->place.workspace) {
-        pipeline_lacks(p, PIPELINE_NO_DISK, cannot_make, e);
+        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, e);
         return;
     }
     if (e) {

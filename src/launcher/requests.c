@@ -196,15 +196,14 @@ static void refuse(struct launcher *l, const struct plan_request *q, int error, 
 // input say, would be on that network: it may make calls that the service may not. 0 or -EPERM.
 static int check_descriptors(const int *fds, int n)
 {
-    int e = 0;
-    for (int i = 0; i < n && !e; i++) {
+    for (int i = 0; i < n; i++) {
         int domain = AF_UNIX;
         socklen_t len = sizeof domain;
-        int error = getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &len) ? errno : 0;
-        bool file = error == ENOTSOCK || error == EBADF; // EBADF: a folder, opened as a mere path
-        e = file || (!error && domain == AF_UNIX) ? 0 : -EPERM;
+        if (!getsockopt(fds[i], SOL_SOCKET, SO_DOMAIN, &domain, &len) && domain != AF_UNIX) {
+            return -EPERM;
+        }
     }
-    return e;
+    return 0;
 }
 
 bool request_serve(struct launcher *l)

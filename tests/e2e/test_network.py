@@ -79,7 +79,7 @@ def test_network_host_refused(isle, env):
 
 def test_network_unknown(isle):
     r = isle.run("--network", "proxied", "-l", "bash", "-c", "echo ran")
-    assert r.status == 125 and b"--network: proxied is neither none nor host" in r.err, r
+    assert r.status == 125 and b'--network: "proxied" is neither none nor host' in r.err, r
 
 
 def test_network_in_the_plan(isle):
@@ -256,4 +256,5 @@ def test_KER_03_without_a_loopback(isle):
         "start": "cold",
         "network": "none",
         "downgrades": ["no_loopback"],
+        "fallback": None,
     }

@@ -77,7 +77,7 @@ def test_disk_of_the_workspaces_is_full(isle, tmp_path):
     (tmp_path / "a.bin").write_bytes(bytes(200_000))
     mount = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=128k t {isle.data}; exec "$@"', "sh"]
     r = isle.run("--file", tmp_path / "a.bin", "--", "true", prefix=mount)
-    assert r.status == 125 and b"or on the disk of the workspaces" in r.err, r.err
+    assert r.status == 125 and b"on the disk of the workspaces" in r.err, r.err
 
 
 def test_import_with_return_shows_the_place(isle):

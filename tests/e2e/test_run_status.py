@@ -26,6 +26,7 @@ def test_success(isle):
         "start": "cold",
         "network": "none",
         "downgrades": [],
+        "fallback": None,
     }
 
 

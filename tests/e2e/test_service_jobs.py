@@ -434,22 +434,6 @@ def test_CON_06_the_first_request_after_the_start(tmp_path):
         s.wait_ready()
 
 
-def test_CON_09_five_hundred_side_by_side(api):
-    def many(k: int) -> list[tuple]:
-        with api.client() as c:
-            calls = [c.python if (k + i) % 2 else c.js for i in range(32)]
-            return [(r["reason"], r["stdout"]) for r in (f(code_of(f)) for f in calls)]
-
-    def code_of(f) -> str:
-        return "print(1)" if f.__name__ == "python" else "console.log(1)"
-
-    workers, got = 16, []
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for rows in pool.map(many, range(workers)):
-            got += rows
-    assert len(got) == 512 and set(got) == {("ok", "1\n")}, set(got)
-
-
 ONCE = [
     ("memory_limit", "x = bytearray(1 << 30)"),
     ("timeout", "import time; time.sleep(60)"),

@@ -80,11 +80,19 @@ static void into_a_folder_under_its_name(void **state)
         local_drop(&l);
     }
     assert_int_equal(mkdir("d/sub", 0755), 0);
-    assert_int_equal(local_begin(&l, "d", "sub"), -EISDIR);
+    assert_int_equal(local_begin(&l, "d/sub", "x"), 0); // in it
     local_drop(&l);
+    assert_int_equal(local_begin(&l, "d", "sub"), 0); // it may yet become sub.zip
+    assert_int_equal(local_commit(&l), -EISDIR);
+    local_drop(&l);
+    assert_int_equal(local_begin(&l, "d", "sub"), 0);
+    assert_int_equal(local_is_archive(&l), 0);
+    assert_int_equal(local_commit(&l), 0);
+    local_drop(&l);
+    assert_int_equal(access("d/sub.zip", F_OK), 0);
     assert_int_equal(local_begin(&l, "nowhere/x", "b"), -ENOENT);
     local_drop(&l);
-    assert_int_equal(count("d"), 2);
+    assert_int_equal(count("d"), 3);
 }
 
 static void a_link_is_replaced(void **state)

@@ -113,7 +113,7 @@ static bool mounts_left(const char *data)
     return strstr(text, data) != NULL;
 }
 
-bool kill_and_look(struct front *f, int round, const char *data)
+bool kill_and_look(struct front *f, int round, const char *data, bool stay)
 {
     static const char *const names[] = {"launcher", "service", "both"};
     unsigned delay;
@@ -136,12 +136,13 @@ bool kill_and_look(struct front *f, int round, const char *data)
     unsigned long long moment = ticks_now();
     uint64_t until = clock_now_ns() + GONE_MS * NS_PER_MS;
     int left = living(f->instance, moment);
-    while (left > 0 && clock_now_ns() < until) {
+    while (!stay && left > 0 && clock_now_ns() < until) {
         clock_pause_ns(2 * NS_PER_MS);
         left = living(f->instance, moment);
     }
     snprintf(folder, sizeof folder, "%s/%u/once", data, f->instance); // it stays, empty
     int e = start_finish(f, &status, &error);
+    left = stay ? living(f->instance, moment) : left;
     bool folder_left = has_entries(folder), mount_left = mounts_left(data);
     bool clean = !e && !left && !folder_left && !mount_left;
     if (!clean) {

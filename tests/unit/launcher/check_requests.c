@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 static int ask(struct client *c, uint32_t op, uint32_t id)
 {
@@ -72,8 +73,19 @@ static void refused_starts(struct client *c)
                   say(&r, e));
         }
     }
+    int pair[2] = {-1, -1};
+    t.fd[PLAN_FD_STDIN] = c->seat.passed[0];
+    int e = client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
+    check("START with a socket of the host's network", !e && r.error == EPERM, say(&r, e));
+    e = socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) ? -errno : 0;
+    t.fd[PLAN_FD_STDIN] = pair[0];
+    e = e ? e : client_run(c, 0, &t, CLIENT_PATIENCE_MS, &r);
+    check("START with one that is not of it", clean_exit(&r, e, 0), say(&r, e));
+    fd_close(pair[0]);
+    fd_close(pair[1]);
+    t.fd[PLAN_FD_STDIN] = 0;
     uint32_t id;
-    int e = client_prepare(c, &id, &r);
+    e = client_prepare(c, &id, &r);
     start_with(c, id, &t, no_files);
     uint32_t tag = start_with(c, id, &t, no_files);
     e = e ? e : client_wait(c, PLAN_END, tag, CLIENT_PATIENCE_MS, &r, NULL);

@@ -57,7 +57,8 @@ void check_inject_end(struct client *c, const char *how);
 #endif
 // check_kills.c: the service's side, and the front's side of one round.
 void serve_soak(struct client *c);
-bool kill_and_look(struct front *f, int round, const char *data);
+// stay: what a dead launcher's jobs leave is the front's to end, as no namespace ends them
+bool kill_and_look(struct front *f, int round, const char *data, bool stay);
 // The last thing an instance does: the launcher ends by it.
 void check_flood(struct client *c);
 void check_rung(struct client *c, uint32_t rung);

@@ -23,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/sendfile.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -248,7 +249,11 @@ static int start_instance(const char *libexec, const char *data, uint32_t refuse
     if (!unusual.no_cache) {
         make_cache(cache);
     }
+    // of the host's network, as a service that listens has one
+    AUTO_CLOSE int of_the_host = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const struct start_config config = {
+        .passed = &of_the_host,
+        .n_passed = 1,
         .data_dir = data,
         .run_dir = unusual.run_dir ? unusual.run_dir : "/run/isle",
         .runtime_root = root ? root : "/var/lib/isle/runtime/current",
@@ -548,7 +553,7 @@ static int run_kills(const char *libexec, const char *data, uint32_t refuse, cha
         if (start_instance(libexec, data, refuse, argv, &f)) {
             return 1;
         }
-        bad += !kill_and_look(&f, i, data);
+        bad += !kill_and_look(&f, i, data, unusual.plain == START_PLAIN_ALL);
     }
     fprintf(stderr, "%s killed at %d random moments, nothing stays: %d left something\n",
             bad ? "FAIL" : "ok  ", rounds, bad);
