@@ -173,8 +173,11 @@ def test_TMO_17_the_last_as_the_first(isle):
         after = s.figures()
         first, last = statistics.median(took[:50]), statistics.median(took[-50:])
         print(f"\n{runs} jobs: before {before}, after {after}; p50 {first * 1000:.1f} ms, {last * 1000:.1f} ms")
+        # the launcher makes groups ahead, eight at a time, in each of at most five hierarchies
+        ahead = {"groups": 40}
         for name in ("private_kb", "descriptors", "threads", "mounts", "groups", "processes"):
-            assert getattr(after, name) <= getattr(before, name) * 1.05, (name, before, after)
+            most = getattr(before, name) * 1.05 + ahead.get(name, 0)
+            assert getattr(after, name) <= most, (name, before, after)
         assert last < first * 2, (first, last)
 
 
