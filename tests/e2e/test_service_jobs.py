@@ -620,6 +620,22 @@ def test_a_caller_has_its_answer_when_the_job_cannot_end(narrow):
     assert narrow.python("return 1")["result"] == 1
 
 
+def test_a_caller_has_its_answer_when_the_job_cannot_begin(narrow):
+    """No program runs, so its own time limit does not yet: the caller's bound ends the waiting, under its name."""
+    launcher = narrow.launcher_pid
+    assert narrow.python("return 1")["result"] == 1
+    os.kill(launcher, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        r = narrow.python("return 2", timeout=1)
+        took = time.monotonic() - began
+    finally:
+        os.kill(launcher, signal.SIGCONT)
+    assert r["reason"] == "caller_timeout" and not r["success"] and r["result"] is None, r
+    assert 5.5 < took < 8 * SLOW, took
+    assert narrow.python("return 3")["result"] == 3
+
+
 # ---- What outlives the service ------------------------------------------------------------------------------------
 
 
