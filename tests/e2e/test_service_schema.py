@@ -23,7 +23,7 @@ CONFIG = """
 [phases.coverage]
 unexpected-methods = ["PATCH"]
 """
-SECONDS = 600 if harness.LONG else 18
+SECONDS = 600 if harness.LONG else 12
 EXAMPLES = 200 if harness.LONG else 12
 
 
