@@ -70,13 +70,9 @@ int step_channels(struct launch *c)
     return 0;
 }
 
-int step_clone(struct launch *c)
+int begin_clone(struct launch *c, uint64_t namespaces)
 {
     int pidfd = -1;
-    // else step network enters the ready one, or the launcher's, the host's, is the job's
-    const uint64_t net =
-        c->net < 0 && c->box->network == PLAN_NETWORK_NONE ? CLONE_NEWNET : UINT64_C(0);
-    const uint64_t namespaces = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net;
     struct clone_args a = {
         .flags = namespaces | CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
         .pidfd = (uintptr_t)&pidfd,
@@ -94,6 +90,14 @@ int step_clone(struct launch *c)
     c->box->r.shim_pid = pid;
     launcher_mark(c, PLAN_T_CLONED);
     return 0;
+}
+
+int step_clone(struct launch *c)
+{
+    // else step network enters the ready one, or the launcher's, the host's, is the job's
+    const uint64_t net =
+        c->net < 0 && c->box->network == PLAN_NETWORK_NONE ? CLONE_NEWNET : UINT64_C(0);
+    return begin_clone(c, CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | net);
 }
 
 static void close_childs_ends(struct launch *c)

@@ -209,6 +209,8 @@ uint32_t rung_find(struct launcher *l);
 int rung_refuse(uint32_t mask);
 
 // begin.c
+// Makes the sandbox's first process, in new namespaces (CLONE_NEW*). 0 or -errno.
+int begin_clone(struct launch *c, uint64_t namespaces);
 // Phase one, for a job with q->network. NULL and *ret_error (positive), *ret_step on failure.
 struct box *begin_prepare(struct launcher *l, const struct plan_request *q, int *ret_error,
                           uint32_t *ret_step);

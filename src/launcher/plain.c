@@ -26,27 +26,7 @@ int step_allowed(struct launch *c)
     return c->l->config.allow_plain ? plain_check_host(c->l) : -EPERM;
 }
 
-int step_born_plain(struct launch *c)
-{
-    int pidfd = -1;
-    struct clone_args a = {
-        .flags = CLONE_PIDFD | (c->v2 >= 0 ? CLONE_INTO_CGROUP : UINT64_C(0)),
-        .pidfd = (uintptr_t)&pidfd,
-        .exit_signal = SIGCHLD,
-        .cgroup = c->v2 >= 0 ? (unsigned)c->v2 : 0,
-    };
-    pid_t pid = sys_clone3(&a);
-    if (pid == 0) {
-        child_pid1(c);
-    }
-    if (pid < 0) {
-        return pid;
-    }
-    c->box->pidfd = pidfd;
-    c->box->r.shim_pid = pid;
-    launcher_mark(c, PLAN_T_CLONED);
-    return 0;
-}
+int step_born_plain(struct launch *c) { return begin_clone(c, 0); }
 
 int step_reaper(struct launch *c)
 {
