@@ -434,7 +434,8 @@ class Figures:
     descriptors: int
     threads: int
     mounts: int
-    groups: int
+    groups: int  # with processes
+    empty_groups: int  # made ahead; or forgotten
     processes: int
 
     @classmethod
@@ -448,8 +449,9 @@ class Figures:
             threads += int(host.status_of(pid)["Threads"])
             with open(f"/proc/{pid}/mountinfo") as f:
                 mounts += len(f.readlines())
-        groups = len(host.job_groups({i.number for i in s.instances()}))
-        return cls(private, descriptors, threads, mounts, groups, len(s.below()))
+        groups = host.job_groups({i.number for i in s.instances()})
+        used = sum(bool(pathlib.Path(g, "cgroup.procs").read_text()) for g in groups)
+        return cls(private, descriptors, threads, mounts, used, len(groups) - used, len(s.below()))
 
 
 @contextlib.contextmanager

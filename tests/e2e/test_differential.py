@@ -22,7 +22,7 @@ import snippets_python
 
 GRAMMARS = {"python": snippets_python, "javascript": snippets_javascript}
 SEED = os.environ.get("ISLE_TEST_SEED", "")
-PROGRAMS = 10000 if harness.LONG else 160
+PROGRAMS = 10000 if harness.LONG else 300
 WORKERS = 2
 SAMPLE = 400 if harness.LONG else 40
 SHOWN = 5  # failures in full
