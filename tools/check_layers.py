@@ -35,11 +35,12 @@ LAYERS = {
         # the service's parts
         "queue": "base",
         "agent": "base codec model",
+        "tools": "base codec model",  # saved tools and workflow nodes: what they declare, and whether values fit
         "store": "base codec io model",
         "doctor": "base plan host start codec io conf model job",
         "log": "base codec",
-        "serve": "base plan codec io conf model workspace runtime job queue store log doctor",
-        "api": "base codec io http conf model workspace job queue store log serve",
+        "serve": "base plan codec io conf model workspace runtime job queue agent tools store log doctor",
+        "api": "base codec io http conf model workspace job queue agent tools store log serve",
         # the front: cli includes guest for the names of system calls
         "cli": "base plan guest host start codec io conf model workspace runtime job doctor",
         "client": "base codec model conf cli",  # the program that speaks to a service

@@ -1,5 +1,5 @@
-// store.h: what must outlive the service: jobs, sessions, keys. An interface: `struct store_ops`
-// has one implementation per place where the records can be (sqlite.h).
+// store.h: what must outlive the service: jobs, sessions, keys, code tools. An interface: `struct
+// store_ops` has one implementation per place where the records can be (sqlite.h).
 //
 // Everything happens on the loop's thread, as the caller sees it. A write is copied and answered
 // later by its `done`, from the loop: when that says 0 the write is durable, as far as the place
@@ -24,6 +24,10 @@ enum {
     STORE_NAME_MAX = 256,      // of a team, a name, a caller's own key
     STORE_BODY_MAX = 64 << 20, // of a request or a result
     STORE_LIST_MAX = 1000,     // records that one read gives
+    STORE_TOOL_MAX = 2 << 20,  // of a code tool's definition
+    STORE_TOOLS_MAX = 1000,    // code tools of a team
+    STORE_VERSIONS_MAX = 50,   // of a tool
+    STORE_SHARES_MAX = 100,    // teams that one tool is shared with
 };
 
 struct store_text {
@@ -66,6 +70,20 @@ struct store_key {
     int64_t created_ms, revoked_ms, used_ms;
 };
 
+// A code tool. Its name is one of a kind within its team.
+struct store_tool {
+    struct store_text id, team, name;
+    struct store_text body; // the definition, JSON (tools/tool.h); in lists of versions left out
+    struct store_text with; // of a share: the team that is given it. Read for a team that is not
+                            // the owner: that team. Else NULL
+    int64_t permission;     // enum store_permission: of `with`; the owner's is STORE_OWNS
+    int64_t enabled;        // 0, 1
+    int64_t version;        // 1, 2, ...: one more with each change of name or body
+    int64_t created_ms, updated_ms;
+};
+
+enum store_permission { STORE_OWNS, STORE_MAY_READ, STORE_MAY_EXECUTE };
+
 // What each write needs of its record, and what it answers beside 0 and -errno. A record that is
 // named by its id alone is one that the caller has read for its team before.
 enum store_write_kind {
@@ -97,11 +115,25 @@ enum store_write_kind {
     STORE_KEY_CREATE, // the whole record. -EEXIST.
     STORE_KEY_REVOKE, // id, revoked_ms; the first time stays. MISSING.
     STORE_KEY_TOUCH,  // id, used_ms. MISSING.
+
+    // id, team, name, body, enabled, created_ms: version 1. CONFLICT: the team has a tool of that
+    // name, `id` says which. -EEXIST: the id is taken. IS_FULL: the team has STORE_TOOLS_MAX.
+    STORE_TOOL_CREATE,
+    // id, name, body, enabled, updated_ms; version: the one that it is a change of, 0: any. Name
+    // and
+    // body as they are: no new version. Versions before the last STORE_VERSIONS_MAX go. CONFLICT as
+    // above; STALE: the version is another one. MISSING.
+    STORE_TOOL_UPDATE,
+    STORE_TOOL_ENABLE, // id, enabled, updated_ms. MISSING.
+    STORE_TOOL_DELETE, // id; with its versions and shares. MISSING.
+    STORE_TOOL_SHARE,  // id, with, permission, created_ms; a second time changes it. MISSING;
+                      // IS_FULL: it is shared with STORE_SHARES_MAX.
+    STORE_TOOL_UNSHARE, // id, with. MISSING.
     STORE_WRITE_KINDS
 };
 
 // Positive answers.
-enum store_answer { STORE_SAME = 1, STORE_CONFLICT, STORE_MISSING };
+enum store_answer { STORE_SAME = 1, STORE_CONFLICT, STORE_MISSING, STORE_STALE, STORE_IS_FULL };
 
 struct store_write {
     enum store_write_kind kind;
@@ -110,6 +142,7 @@ struct store_write {
         struct store_job job;
         struct store_session session;
         struct store_key key;
+        struct store_tool tool;
     };
 };
 
@@ -133,22 +166,30 @@ enum store_read_kind {
     STORE_LIST_KEPT,     // cursor, limit: all sessions that have files, oldest first
     STORE_GET_KEY,       // id
     STORE_LIST_KEYS,     // team (NULL: all), limit: oldest first, revoked ones too
+    STORE_GET_TOOL,      // id, team (NULL: any): the team's own, or shared with it
+    STORE_FIND_TOOL,     // name, team: its own; else those shared with it, oldest share first
+    STORE_LIST_TOOLS,    // team, cursor, limit: its own and those shared with it, by name
+    STORE_LIST_SHARES,   // id: oldest first; `with`, permission and created_ms of each
+    STORE_LIST_VERSIONS, // id: newest first, without bodies
+    STORE_GET_VERSION,   // id, version
     STORE_READ_KINDS
 };
 
 struct store_query {
     enum store_read_kind kind;
-    struct store_text id, team;
+    struct store_text id, team, name;
+    int64_t version;
     struct store_text cursor; // id of the last record of the page before; NULL: the first page
     int64_t status, before_ms;
     int64_t limit; // 1 to STORE_LIST_MAX
 };
 
-// One of the three, by the kind of the query. Texts are valid during the call only.
+// One of these, by the kind of the query. Texts are valid during the call only.
 struct store_record {
     struct store_job job;
     struct store_session session;
     struct store_key key;
+    struct store_tool tool;
 };
 
 struct store_reader {

@@ -1,0 +1,56 @@
+// agent.h: what an agent does in a session by name: bash, read, write, edit, artifact. read, write
+// and edit work on the session's files by descriptors, on a thread, without a job; one call of a
+// session after another, as they share what the session remembers (agent/memory.h). bash is a job
+// of the session (jobs.h). Whoever serves agents (HTTP, later MCP) comes here.
+#ifndef ISLE_SERVE_AGENT_H
+#define ISLE_SERVE_AGENT_H
+
+#include "base/buf.h"
+#include "serve/sessions.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <yyjson.h>
+
+struct agents;
+struct jobs;
+struct artifacts;
+
+struct agents_config {
+    struct sessions *sessions;
+    struct jobs *jobs;
+    struct artifacts *artifacts;
+    struct store *store;
+    struct work_pool *pool;
+    struct log *log;
+};
+// What sessions remember is kept in memory up to a bound, and written beside the session's files
+// when it has been left alone for a moment, when the bound is reached, and at the end.
+int agents_new(const struct agents_config *c, struct agents **ret);
+// After work_pool_stop(). NULL is harmless.
+void agents_free(struct agents *a);
+
+enum agent_tool { AGENT_BASH, AGENT_READ, AGENT_WRITE, AGENT_EDIT, AGENT_ARTIFACT, AGENT_TOOLS };
+extern const char *const agent_tool_names[AGENT_TOOLS];
+
+// One call, in the caller's struct, not moved until `answered`, which comes once, from the loop,
+// unless agents_leave() came before.
+struct agent_call {
+    const char *team, *session; // until the call is over
+    enum agent_tool tool;
+    yyjson_val *arguments; // checked against the tool's schema; until the call is over
+    const char *trace;     // or NULL
+    // error 0: `data` is the answer, JSON, taken by whom it is given; a tool that refuses (an
+    // anchor, a missing file) is an answer with "success":false and an "error" for the model, as
+    // is a job that failed. Else a refusal of sessions.h or jobs.h, or -errno, told by `refused`.
+    void (*answered)(struct agent_call *c, struct buf *data);
+    void (*refused)(struct agent_call *c, int error, const char *text);
+    void *ctx;
+    void *inner;
+};
+void agents_call(struct agents *a, struct agent_call *c);
+// Its caller is gone: a job is cancelled, what runs on a thread ends unseen.
+void agents_leave(struct agents *a, struct agent_call *c);
+
+#endif

@@ -1,0 +1,84 @@
+// tool.h: a code tool as its team saves it: what it is called, what it takes, what it runs.
+//
+// The definition is JSON, and the store keeps it as such: tool_parse() reads what a caller gives
+// (and what older platforms have saved), tool_write() gives its one canonical form.
+#ifndef ISLE_TOOLS_TOOL_H
+#define ISLE_TOOLS_TOOL_H
+
+#include "base/buf.h"
+#include "model/job.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <yyjson.h>
+
+enum {
+    TOOL_NAME_MAX = 100,         // ^[a-zA-Z][a-zA-Z0-9_]*$
+    TOOL_TITLE_MAX = 200,        // display_name, category, icon
+    TOOL_DESCRIPTION_MAX = 8192, // of the tool, and of a parameter
+    TOOL_PARAMETERS_MAX = 64,
+    TOOL_PARAMETER_NAME_MAX = 64,
+    TOOL_CHOICES_MAX = 100, // values of an enum
+};
+
+enum tool_type { // of a parameter; names as JSON Schema has them
+    TOOL_STRING,
+    TOOL_NUMBER,
+    TOOL_INTEGER,
+    TOOL_BOOLEAN,
+    TOOL_OBJECT,
+    TOOL_ARRAY,
+    TOOL_TYPES
+};
+extern const char *const tool_type_names[TOOL_TYPES];
+
+struct tool_parameter {
+    char *name, *description;
+    enum tool_type type, items; // items: of ARRAY; TOOL_TYPES: any
+    bool required;
+    yyjson_val *initial; // default; fits the type and the choices; NULL: none
+    yyjson_val *choices; // array of values that fit the type; NULL: any
+};
+
+struct tool {
+    char name[TOOL_NAME_MAX + 1];
+    char *display_name, *description, *icon, *category; // NULL: none
+    struct tool_parameter *parameters;
+    size_t n_parameters;
+    bool enabled;
+    // code_config, checked as a job is; `dependencies` of older platforms have become packages of
+    // the language. What a job parses (job.h), without params.
+    char *code_config; // canonical JSON object
+    size_t code_config_len;
+    int64_t timeout_ms; // limits.timeout_seconds as saved; 0: none
+    yyjson_doc *doc;    // what initial and choices lie in
+};
+
+// Reads a definition: {name, display_name?, description?, icon?, category?, parameters?,
+// code_config, is_enabled?}. `base` (may be NULL): fields that are absent are its. Each fault is
+// appended to `faults` as "PATH: what is wrong", "; " between them. 0, -EINVAL with faults, or
+// -ENOMEM; *ret is tool_done()-able either way.
+int tool_parse(yyjson_val *v, const struct tool *base, struct tool *ret, struct buf *faults);
+void tool_done(struct tool *t);
+// The definition's one form; what the store keeps, and tool_parse() reads. 0 or -errno.
+int tool_write(struct buf *out, const struct tool *t);
+
+// The parameters as a JSON Schema object: {"type":"object","properties":{...},"required":[...],
+// "additionalProperties":false}.
+int tool_write_schema(struct buf *out, const struct tool *t);
+
+// Arguments against the parameters: type, enum, required; unknown names are faults, null is absent.
+// Appends the whole arguments, defaults filled in, digits as they came, to *ret_params (JSON).
+// Every fault to `faults`, as above ("arguments.n: ..."). 0, -EINVAL or -ENOMEM.
+int tool_arguments(const struct tool *t, yyjson_val *arguments, struct buf *ret_params,
+                   struct buf *faults);
+
+// What runs: the job of a call. params: of tool_arguments(). The saved timeout wins over timeout_ms
+// (0: none given). 0, -EINVAL with *ret_why (packages that nothing installs, and the like),
+// -ENOMEM.
+int tool_job(const struct tool *t, const struct buf *params, int64_t timeout_ms,
+             const char *session, struct job *ret, struct job_error *ret_why);
+
+#endif
