@@ -6,6 +6,7 @@
 #define ISLE_SERVE_AGENT_H
 
 #include "base/buf.h"
+#include "serve/jobs.h"
 #include "serve/sessions.h"
 
 #include <stdbool.h>
@@ -14,8 +15,8 @@
 #include <yyjson.h>
 
 struct agents;
-struct jobs;
 struct artifacts;
+struct conf;
 
 struct agents_config {
     struct sessions *sessions;
@@ -24,6 +25,8 @@ struct agents_config {
     struct store *store;
     struct work_pool *pool;
     struct log *log;
+    const struct conf *conf;                // STREAM_TOOL_TIMEOUT_CODE, as it is at each call
+    const struct pipeline_config *pipeline; // bounds and URLs of artifacts
 };
 // What sessions remember is kept in memory up to a bound, and written beside the session's files
 // when it has been left alone for a moment, when the bound is reached, and at the end.
@@ -43,10 +46,12 @@ struct agent_call {
     const char *trace;     // or NULL
     // error 0: `data` is the answer, JSON, taken by whom it is given; a tool that refuses (an
     // anchor, a missing file) is an answer with "success":false and an "error" for the model, as
-    // is a job that failed. Else a refusal of sessions.h or jobs.h, or -errno, told by `refused`.
+    // is a job that failed. Else told by `refused`: a refusal of jobs.h of bash and artifact, which
+    // make jobs (429s have `queue`), of sessions.h of the others; or -errno.
     void (*answered)(struct agent_call *c, struct buf *data);
     void (*refused)(struct agent_call *c, int error, const char *text);
     void *ctx;
+    struct queue_refusal queue;
     void *inner;
 };
 void agents_call(struct agents *a, struct agent_call *c);
