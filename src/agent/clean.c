@@ -103,13 +103,23 @@ static size_t line_length(const struct lines *l, size_t at)
     return (end ? (size_t)(end - l->data) : l->len) - at;
 }
 
+// Not strspn(): a sanitizer's may look at the whole text each time.
+static size_t blanks(const char *data, size_t len)
+{
+    size_t n = 0;
+    while (n < len && (data[n] == ' ' || data[n] == '\t')) {
+        n++;
+    }
+    return n;
+}
+
 // Where the JSON that begins with the line at `from` ends: behind its line; l->len when it goes on
 // to the end without being over; 0: it is none.
 static size_t json_end(struct lines *l, size_t from)
 {
-    size_t i = from + strspn(l->data + from, " \t"), depth = 0;
+    size_t i = from + blanks(l->data + from, l->len - from), depth = 0;
     size_t begin = i;
-    if (l->data[i] != '{' && l->data[i] != '[') {
+    if (i >= l->len || (l->data[i] != '{' && l->data[i] != '[')) {
         return 0;
     }
     bool string = false;
@@ -133,23 +143,13 @@ static size_t json_end(struct lines *l, size_t from)
     if (i >= l->len || l->budget == 0) {
         return l->len; // cut off, or too much to be sure: nothing is left out of it
     }
-    size_t json = i + 1 - begin, rest = strspn(l->data + i + 1, " \t");
-    i += 1 + rest;
+    size_t json = i + 1 - begin, after = i + 1;
+    i = after + blanks(l->data + after, l->len - after);
     if ((i < l->len && l->data[i] != '\n') || !is_json(l->data + begin, json)) {
         return 0;
     }
     l->budget = l->budget > json ? l->budget - json : 0;
     return i < l->len ? i + 1 : i;
-}
-
-static bool blank(const char *line, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (line[i] != ' ' && line[i] != '\t') {
-            return false;
-        }
-    }
-    return true;
 }
 
 // How many lines from l->at on are as the first; *ret_end: behind the last of them.
@@ -158,7 +158,7 @@ static size_t run(const struct lines *l, bool is_blank, size_t *ret_end)
     size_t first = line_length(l, l->at), n = 0, at = l->at;
     while (at < l->len) {
         size_t len = line_length(l, at);
-        bool same = is_blank ? blank(l->data + at, len)
+        bool same = is_blank ? blanks(l->data + at, len) == len
                              : len == first && memcmp(l->data + at, l->data + l->at, len) == 0;
         if (!same) {
             break;
@@ -182,7 +182,7 @@ static void collapse(struct lines *l, struct buf *out)
             l->at = end;
             continue;
         }
-        bool is_blank = blank(l->data + l->at, len);
+        bool is_blank = blanks(l->data + l->at, len) == len;
         size_t n = run(l, is_blank, &end);
         if (n < (is_blank ? (size_t)CLEAN_BLANK_RUN : (size_t)CLEAN_EQUAL_RUN)) {
             buf_add(out, l->data + l->at, end - l->at);
