@@ -72,7 +72,9 @@ ANALYZER_FLAGS = "-fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak"
 ANALYZER = Build("analyzer", ("-Dtests=false", "-Doptimization=1", f"-Dc_args={ANALYZER_FLAGS}"))
 
 # For a part that shares the CPUs with others.
-BESIDE = {"ISLE_TEST_SHARED_HOST": "1", "ISLE_TEST_SLOW": "3"}
+# For a part beside what compiles: a time bound is for what hangs, and no load of the machine may reach it.
+COMPILING = {"ISLE_TEST_SLOW": "3"}
+BESIDE = COMPILING | {"ISLE_TEST_SHARED_HOST": "1"}
 
 
 class Part:
@@ -324,7 +326,7 @@ IDLE = "tests/e2e/test_serve_idle.py"
 
 
 def part_e2e(part: Part) -> Count:
-    return part.pytest("tests/e2e", f"--ignore={IDLE}", env={"ISLE": str(BUILD / "src/app/isle")})
+    return part.pytest("tests/e2e", f"--ignore={IDLE}", env={"ISLE": str(BUILD / "src/app/isle")} | COMPILING)
 
 
 def part_idle(part: Part) -> Count:
@@ -332,7 +334,7 @@ def part_idle(part: Part) -> Count:
 
 
 def part_attack(part: Part) -> Count:
-    return part.pytest("tests/attack", env={"ISLE": str(BUILD / "src/app/isle")})
+    return part.pytest("tests/attack", env={"ISLE": str(BUILD / "src/app/isle")} | COMPILING)
 
 
 def part_variant(part: Part) -> Count:

