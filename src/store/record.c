@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum record { RECORD_JOB, RECORD_SESSION, RECORD_KEY, RECORDS };
+enum record { RECORD_JOB, RECORD_SESSION, RECORD_KEY, RECORD_TOOL, RECORDS };
 
 struct text_field {
     size_t offset, max;
@@ -32,6 +32,11 @@ static const struct text_field key_texts[] = {
     FIELD(key.id, STORE_ID_MAX),   FIELD(key.team, STORE_NAME_MAX), FIELD(key.name, STORE_NAME_MAX),
     FIELD(key.salt, STORE_ID_MAX), FIELD(key.hash, STORE_ID_MAX),
 };
+static const struct text_field tool_texts[] = {
+    FIELD(tool.id, STORE_ID_MAX),     FIELD(tool.team, STORE_NAME_MAX),
+    FIELD(tool.name, STORE_NAME_MAX), FIELD(tool.body, STORE_TOOL_MAX),
+    FIELD(tool.with, STORE_NAME_MAX),
+};
 static const struct {
     const struct text_field *texts;
     size_t n;
@@ -39,10 +44,14 @@ static const struct {
     [RECORD_JOB] = {job_texts, ARRAY_LEN(job_texts)},
     [RECORD_SESSION] = {session_texts, ARRAY_LEN(session_texts)},
     [RECORD_KEY] = {key_texts, ARRAY_LEN(key_texts)},
+    [RECORD_TOOL] = {tool_texts, ARRAY_LEN(tool_texts)},
 };
 
 static enum record record_of(enum store_write_kind kind)
 {
+    if (kind >= STORE_TOOL_CREATE) {
+        return RECORD_TOOL;
+    }
     if (kind >= STORE_KEY_CREATE) {
         return RECORD_KEY;
     }
@@ -54,7 +63,7 @@ static const struct store_text *text_at(const struct store_write *w, size_t offs
     return (const struct store_text *)(const void *)((const char *)w + offset);
 }
 
-// Which states a write may set.
+// Which states and permissions a write may set.
 static bool status_ok(const struct store_write *w)
 {
     if (w->kind == STORE_JOB_STATUS) {
@@ -65,6 +74,9 @@ static bool status_ok(const struct store_write *w)
     }
     if (w->kind == STORE_SESSION_STATE) {
         return w->session.state >= STORE_SESSION_ACTIVE && w->session.state <= STORE_SESSION_GONE;
+    }
+    if (w->kind == STORE_TOOL_SHARE) {
+        return w->tool.permission == STORE_MAY_READ || w->tool.permission == STORE_MAY_EXECUTE;
     }
     return true;
 }

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
-enum { SQL_PARAMS_MAX = 14, SQL_COLUMNS_MAX = 12, SQL_STEPS_MAX = 32 };
+enum { SQL_PARAMS_MAX = 14, SQL_COLUMNS_MAX = 12, SQL_STEPS_MAX = 64 };
 
 // A value's place in the struct that a statement reads or fills.
 struct sql_place {
@@ -20,7 +20,7 @@ struct sql_place {
 enum sql_role {
     SQL_CHANGE, // whatever it changes
     SQL_NEED,   // nothing changed: MISSING, and the write is over
-    SQL_FIND,   // a row (id, same?): SAME or CONFLICT, and the write is over
+    SQL_FIND,   // a row (id or NULL, an answer of store.h): that one, and the write is over
 };
 
 // A write is the rows of this table of its kind, in order.

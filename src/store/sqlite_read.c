@@ -107,7 +107,7 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
         err = sqlite_bind(st, read->params, &p);
     }
     bool any = false;
-    while (err == 0) {
+    while (err == 0 && !(to->enough && *to->enough)) {
         int got = sqlite3_step(st);
         if (got == SQLITE_DONE) {
             err = read->one && !any ? STORE_MISSING : 0;

@@ -42,9 +42,27 @@ static const char version_1[] =
     " revoked_ms INTEGER NOT NULL, used_ms INTEGER NOT NULL);"
     "CREATE INDEX keys_of_team ON keys (team);";
 
+// One row of tool_access for each team that sees a tool, its owner's among them, with the tool's
+// name: so that what a team sees stands in order in one index. The body of a version never changes.
+static const char version_2[] =
+    "CREATE TABLE tools ("
+    " seq INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, team BLOB NOT NULL,"
+    " name BLOB NOT NULL, enabled INTEGER NOT NULL, version INTEGER NOT NULL,"
+    " created_ms INTEGER NOT NULL, updated_ms INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+    " UNIQUE (team, name));"
+    "CREATE TABLE tool_versions ("
+    " tool INTEGER NOT NULL, version INTEGER NOT NULL, name BLOB NOT NULL,"
+    " made_ms INTEGER NOT NULL, body BLOB NOT NULL, UNIQUE (tool, version));"
+    "CREATE TABLE tool_access ("
+    " seq INTEGER PRIMARY KEY, tool INTEGER NOT NULL, team BLOB NOT NULL, name BLOB NOT NULL,"
+    " shared INTEGER NOT NULL, permission INTEGER NOT NULL, given_ms INTEGER NOT NULL,"
+    " UNIQUE (tool, team));"
+    "CREATE INDEX tool_access_of_team ON tool_access (team, name, shared);"
+    "CREATE INDEX tool_access_of_tool ON tool_access (tool, shared);";
+
 static_assert(STATUS_COMPLETED == 4, "jobs_open and the statements name the first final status");
 
-const char *const sqlite_migrations[] = {version_1};
+const char *const sqlite_migrations[] = {version_1, version_2};
 const int sqlite_n_migrations = sizeof sqlite_migrations / sizeof *sqlite_migrations;
 
 static int version_of(sqlite3 *db, int *ret)

@@ -15,13 +15,26 @@
         PLACE_TEXT, offsetof(struct store_write, member)                                           \
     }
 
+// Bounds of store.h and answers, as they stand in the statements.
+#define TOOLS_MAX "1000"
+#define TOOLS_BYTES "268435456"
+#define VERSIONS_MAX "50"
+#define SHARES_MAX "100"
+static_assert(STORE_TOOLS_MAX == 1000 && STORE_TOOLS_BYTES == 268435456 &&
+                  STORE_VERSIONS_MAX == 50 && STORE_SHARES_MAX == 100,
+              "the texts above");
+static_assert(STORE_SAME == 1 && STORE_CONFLICT == 2 && STORE_MISSING == 3 && STORE_STALE == 4 &&
+                  STORE_IS_FULL == 5,
+              "the second columns of SQL_FIND");
+
 // A request and a result have the seq of their job, which was inserted just before them. In the
 // order of their kinds: the writer finds the first of a kind and goes on while it lasts.
 const struct sql_step sql_steps[] = {
     {STORE_JOB_SUBMIT,
      SQL_FIND,
      "known caller key",
-     "SELECT job, request_hash = ?3 FROM caller_keys WHERE team = ?1 AND caller_key = ?2",
+     "SELECT job, iif(request_hash = ?3, 1, 2) FROM caller_keys WHERE team = ?1 AND caller_key = "
+     "?2",
      {WT(job.team), WT(job.caller_key), WT(job.request_hash)},
      WT(job.caller_key)},
     {STORE_JOB_SUBMIT,
@@ -160,6 +173,132 @@ const struct sql_step sql_steps[] = {
      "last use",
      "UPDATE keys SET used_ms = max(used_ms, ?2) WHERE id = ?1",
      {WT(key.id), WI(key.used_ms)}},
+
+    {STORE_TOOL_CREATE,
+     SQL_FIND,
+     "tool of that name",
+     "SELECT id, 2 FROM tools WHERE team = ?1 AND name = ?2",
+     {WT(tool.team), WT(tool.name)}},
+    {STORE_TOOL_CREATE,
+     SQL_FIND,
+     "too many tools",
+     "SELECT NULL, 5 FROM (SELECT count(*) AS n, sum(bytes) AS bytes FROM tools WHERE team = ?1)"
+     " WHERE n >= " TOOLS_MAX " OR bytes + length(?2) > " TOOLS_BYTES,
+     {WT(tool.team), WT(tool.body)}},
+    {STORE_TOOL_CREATE,
+     SQL_CHANGE,
+     "tool",
+     "INSERT INTO tools (id, team, name, enabled, version, created_ms, updated_ms, bytes)"
+     " VALUES (?1, ?2, ?3, ?4, 1, ?5, ?5, length(?6))",
+     {WT(tool.id), WT(tool.team), WT(tool.name), WI(tool.enabled), WI(tool.created_ms),
+      WT(tool.body)}},
+    {STORE_TOOL_CREATE,
+     SQL_CHANGE,
+     "its first version",
+     "INSERT INTO tool_versions (tool, version, name, made_ms, body)"
+     " VALUES (last_insert_rowid(), 1, ?1, ?2, ?3)",
+     {WT(tool.name), WI(tool.created_ms), WT(tool.body)}},
+    {STORE_TOOL_CREATE,
+     SQL_CHANGE,
+     "its owner",
+     "INSERT INTO tool_access (tool, team, name, shared, permission, given_ms)"
+     " SELECT seq, team, name, 0, 0, created_ms FROM tools WHERE id = ?1",
+     {WT(tool.id)}},
+
+    {STORE_TOOL_UPDATE,
+     SQL_FIND,
+     "no tool",
+     "SELECT NULL, 3 WHERE NOT EXISTS (SELECT 1 FROM tools WHERE id = ?1)",
+     {WT(tool.id)}},
+    {STORE_TOOL_UPDATE,
+     SQL_FIND,
+     "another version",
+     "SELECT NULL, 4 FROM tools WHERE id = ?1 AND ?2 <> 0 AND version <> ?2",
+     {WT(tool.id), WI(tool.version)}},
+    {STORE_TOOL_UPDATE,
+     SQL_FIND,
+     "another of that name",
+     "SELECT other.id, 2 FROM tools AS own JOIN tools AS other"
+     " ON other.team = own.team AND other.name = ?2 AND other.seq <> own.seq WHERE own.id = ?1",
+     {WT(tool.id), WT(tool.name)}},
+    {STORE_TOOL_UPDATE,
+     SQL_FIND,
+     "too many bytes",
+     "SELECT NULL, 5 FROM tools AS own JOIN tool_versions AS v"
+     " ON v.tool = own.seq AND v.version = own.version"
+     " WHERE own.id = ?1 AND (v.name <> ?3 OR v.body <> ?2) AND length(?2) +"
+     " (SELECT sum(bytes) FROM tools WHERE team = own.team) > " TOOLS_BYTES,
+     {WT(tool.id), WT(tool.body), WT(tool.name)}},
+    {STORE_TOOL_UPDATE,
+     SQL_CHANGE,
+     "its next version",
+     "INSERT INTO tool_versions (tool, version, name, made_ms, body)"
+     " SELECT tools.seq, v.version + 1, ?2, ?3, ?4 FROM tools JOIN tool_versions AS v"
+     " ON v.tool = tools.seq AND v.version = tools.version"
+     " WHERE tools.id = ?1 AND (v.name <> ?2 OR v.body <> ?4)",
+     {WT(tool.id), WT(tool.name), WI(tool.updated_ms), WT(tool.body)}},
+    {STORE_TOOL_UPDATE,
+     SQL_CHANGE,
+     "versions too old",
+     "DELETE FROM tool_versions WHERE tool = (SELECT seq FROM tools WHERE id = ?1) AND version <="
+     " (SELECT max(v.version) FROM tool_versions AS v WHERE v.tool = tool_versions.tool)"
+     " - " VERSIONS_MAX,
+     {WT(tool.id)}},
+    {STORE_TOOL_UPDATE,
+     SQL_CHANGE,
+     "tool changes",
+     "UPDATE tools SET name = ?2, enabled = ?3, updated_ms = ?4,"
+     " version = (SELECT max(version) FROM tool_versions WHERE tool = seq),"
+     " bytes = (SELECT sum(length(body)) FROM tool_versions WHERE tool = seq)"
+     " WHERE id = ?1 AND (enabled <> ?3 OR"
+     " version <> (SELECT max(version) FROM tool_versions WHERE tool = seq))",
+     {WT(tool.id), WT(tool.name), WI(tool.enabled), WI(tool.updated_ms)}},
+    {STORE_TOOL_UPDATE,
+     SQL_CHANGE,
+     "its name, as others see it",
+     "UPDATE tool_access SET name = ?2"
+     " WHERE tool = (SELECT seq FROM tools WHERE id = ?1) AND name <> ?2",
+     {WT(tool.id), WT(tool.name)}},
+
+    {STORE_TOOL_ENABLE,
+     SQL_NEED,
+     "tool on or off",
+     "UPDATE tools SET enabled = ?2, updated_ms = iif(enabled <> ?2, ?3, updated_ms)"
+     " WHERE id = ?1",
+     {WT(tool.id), WI(tool.enabled), WI(tool.updated_ms)}},
+
+    {STORE_TOOL_DELETE,
+     SQL_CHANGE,
+     "its versions",
+     "DELETE FROM tool_versions WHERE tool = (SELECT seq FROM tools WHERE id = ?1)",
+     {WT(tool.id)}},
+    {STORE_TOOL_DELETE,
+     SQL_CHANGE,
+     "who sees it",
+     "DELETE FROM tool_access WHERE tool = (SELECT seq FROM tools WHERE id = ?1)",
+     {WT(tool.id)}},
+    {STORE_TOOL_DELETE, SQL_NEED, "tool goes", "DELETE FROM tools WHERE id = ?1", {WT(tool.id)}},
+
+    {STORE_TOOL_SHARE,
+     SQL_FIND,
+     "too many shares",
+     "SELECT NULL, 5 FROM (SELECT count(*) AS n FROM tool_access"
+     " WHERE tool = (SELECT seq FROM tools WHERE id = ?1) AND shared = 1 AND team <> ?2)"
+     " WHERE n >= " SHARES_MAX,
+     {WT(tool.id), WT(tool.with)}},
+    {STORE_TOOL_SHARE,
+     SQL_NEED,
+     "share",
+     "INSERT INTO tool_access (tool, team, name, shared, permission, given_ms)"
+     " SELECT seq, ?2, name, 1, ?3, ?4 FROM tools WHERE id = ?1"
+     " ON CONFLICT (tool, team) DO UPDATE SET permission = excluded.permission WHERE shared = 1",
+     {WT(tool.id), WT(tool.with), WI(tool.permission), WI(tool.created_ms)}},
+    {STORE_TOOL_UNSHARE,
+     SQL_NEED,
+     "share goes",
+     "DELETE FROM tool_access WHERE tool = (SELECT seq FROM tools WHERE id = ?1) AND team = ?2"
+     " AND shared = 1",
+     {WT(tool.id), WT(tool.with)}},
 };
 const size_t sql_n_steps = ARRAY_LEN(sql_steps);
 static_assert(ARRAY_LEN(sql_steps) <= SQL_STEPS_MAX, "room in struct sqlite_writer");
@@ -198,6 +337,19 @@ static_assert(ARRAY_LEN(sql_steps) <= SQL_STEPS_MAX, "room in struct sqlite_writ
 #define KEY_PLACES                                                                                 \
     RT(key.id), RT(key.team), RT(key.name), RT(key.salt), RT(key.hash), RI(key.admin),             \
         RI(key.created_ms), RI(key.revoked_ms), RI(key.used_ms)
+// `a`: who sees it; whose own it is sees it with permission 0 (OWNS).
+#define TOOL_SQL                                                                                   \
+    "SELECT t.id, t.team, a.name, v.body, iif(a.shared, a.team, NULL), a.permission, t.enabled,"   \
+    " t.version, t.created_ms, t.updated_ms FROM tool_access AS a JOIN tools AS t ON t.seq ="      \
+    " a.tool JOIN tool_versions AS v ON v.tool = a.tool AND v.version = t.version"
+#define TOOL_PLACES                                                                                \
+    RT(tool.id), RT(tool.team), RT(tool.name), RT(tool.body), RT(tool.with), RI(tool.permission),  \
+        RI(tool.enabled), RI(tool.version), RI(tool.created_ms), RI(tool.updated_ms)
+#define VERSION_SQL "SELECT t.id, t.team, v.name, t.enabled, v.version, t.created_ms, v.made_ms"
+#define VERSION_PLACES                                                                             \
+    RT(tool.id), RT(tool.team), RT(tool.name), RI(tool.enabled), RI(tool.version),                 \
+        RI(tool.created_ms), RI(tool.updated_ms)
+#define VERSION_FROM " FROM tools AS t JOIN tool_versions AS v ON v.tool = t.seq"
 
 const struct sql_read sql_reads[SQL_READS] = {
     [STORE_GET_JOB] = {"one job",
@@ -260,7 +412,54 @@ const struct sql_read sql_reads[SQL_READS] = {
                          "SELECT 0, seq FROM sessions WHERE id = ?1"},
     [STORE_GET_KEY] = {"one key", KEY_SQL " WHERE id = ?1", {QT(q.id)}, {KEY_PLACES}, .one = true},
     [STORE_LIST_KEYS] = {"keys",
-                         KEY_SQL " WHERE (?1 IS NULL OR team = ?1) ORDER BY seq LIMIT ?2",
-                         {QT(q.team), QI(q.limit)},
-                         {KEY_PLACES}},
+                         KEY_SQL " WHERE (?1 IS NULL OR team = ?1) AND seq > ?3"
+                                 " ORDER BY seq LIMIT ?2",
+                         {QT(q.team), QI(q.limit), QI(at_order)},
+                         {KEY_PLACES},
+                         "SELECT 0, seq FROM keys WHERE id = ?1"},
+    [STORE_FIND_KEY] = {"a key of a team",
+                        KEY_SQL " WHERE team = ?1 AND revoked_ms = 0 ORDER BY seq LIMIT 1",
+                        {QT(q.team)},
+                        {KEY_PLACES},
+                        .one = true},
+    [STORE_GET_TOOL] = {"one tool",
+                        TOOL_SQL " WHERE t.id = ?1 AND a.team = coalesce(?2, t.team)",
+                        {QT(q.id), QT(q.team)},
+                        {TOOL_PLACES},
+                        .one = true},
+    [STORE_FIND_TOOL] = {"tools of a name",
+                         TOOL_SQL " WHERE a.team = ?1 AND a.name = ?2 AND a.shared = NOT EXISTS"
+                                  " (SELECT 1 FROM tools WHERE team = ?1 AND name = ?2)"
+                                  " ORDER BY a.seq LIMIT ?3",
+                         {QT(q.team), QT(q.name), QI(q.limit)},
+                         {TOOL_PLACES}},
+    // The cursor is a row's seq, as its name is no number.
+    [STORE_LIST_TOOLS] = {"tools that a team sees",
+                          TOOL_SQL
+                          " WHERE a.team = ?1 AND (a.name, a.shared, a.seq) >"
+                          " (coalesce((SELECT name FROM tool_access WHERE seq = ?2), x''),"
+                          " coalesce((SELECT shared FROM tool_access WHERE seq = ?2), 0), ?2)"
+                          " ORDER BY a.name, a.shared, a.seq LIMIT ?3",
+                          {QT(q.team), QI(at_order), QI(q.limit)},
+                          {TOOL_PLACES},
+                          "SELECT 0, a.seq FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
+                          " WHERE t.id = ?1 AND a.team = ?2"},
+    [STORE_LIST_SHARES] = {"who a tool is shared with",
+                           "SELECT t.id, t.team, t.name, a.team, a.permission, a.given_ms"
+                           " FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
+                           " WHERE t.id = ?1 AND a.shared = 1 ORDER BY a.seq LIMIT ?2",
+                           {QT(q.id), QI(q.limit)},
+                           {RT(tool.id), RT(tool.team), RT(tool.name), RT(tool.with),
+                            RI(tool.permission), RI(tool.created_ms)}},
+    [STORE_LIST_VERSIONS] = {"versions of a tool",
+                             VERSION_SQL VERSION_FROM
+                             " WHERE t.id = ?1 ORDER BY v.version DESC LIMIT ?2",
+                             {QT(q.id), QI(q.limit)},
+                             {VERSION_PLACES}},
+    [STORE_GET_VERSION] = {"a version of a tool",
+                           VERSION_SQL ", v.body" VERSION_FROM
+                                       " WHERE t.id = ?1 AND v.version = ?2",
+                           {QT(q.id), QI(q.version)},
+                           {VERSION_PLACES, RT(tool.body)},
+                           .one = true},
 };

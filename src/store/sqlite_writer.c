@@ -29,7 +29,7 @@ static void found(sqlite3_stmt *st, struct store_outcome *o)
 {
     const void *id = sqlite3_column_blob(st, 0);
     size_t len = (size_t)sqlite3_column_bytes(st, 0);
-    o->error = sqlite3_column_int(st, 1) ? STORE_SAME : STORE_CONFLICT;
+    o->error = sqlite3_column_int(st, 1);
     o->id_len = len < sizeof o->id ? len : sizeof o->id;
     if (id) {
         memcpy(o->id, id, o->id_len);

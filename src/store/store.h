@@ -20,14 +20,15 @@
 #include <stdint.h>
 
 enum {
-    STORE_ID_MAX = 64,         // bytes of an id
-    STORE_NAME_MAX = 256,      // of a team, a name, a caller's own key
-    STORE_BODY_MAX = 64 << 20, // of a request or a result
-    STORE_LIST_MAX = 1000,     // records that one read gives
-    STORE_TOOL_MAX = 2 << 20,  // of a code tool's definition
-    STORE_TOOLS_MAX = 1000,    // code tools of a team
-    STORE_VERSIONS_MAX = 50,   // of a tool
-    STORE_SHARES_MAX = 100,    // teams that one tool is shared with
+    STORE_ID_MAX = 64,             // bytes of an id
+    STORE_NAME_MAX = 256,          // of a team, a name, a caller's own key
+    STORE_BODY_MAX = 64 << 20,     // of a request or a result
+    STORE_LIST_MAX = 1000,         // records that one read gives
+    STORE_TOOL_MAX = 2 << 20,      // of a code tool's definition
+    STORE_TOOLS_MAX = 1000,        // code tools of a team
+    STORE_TOOLS_BYTES = 256 << 20, // of a team's tools, with all versions
+    STORE_VERSIONS_MAX = 50,       // of a tool
+    STORE_SHARES_MAX = 100,        // teams that one tool is shared with
 };
 
 struct store_text {
@@ -79,6 +80,7 @@ struct store_tool {
     int64_t permission;     // enum store_permission: of `with`; the owner's is STORE_OWNS
     int64_t enabled;        // 0, 1
     int64_t version;        // 1, 2, ...: one more with each change of name or body
+    // Of the tool; a share's: when it was first given. Of a version, updated_ms: when it was made.
     int64_t created_ms, updated_ms;
 };
 
@@ -117,17 +119,20 @@ enum store_write_kind {
     STORE_KEY_TOUCH,  // id, used_ms. MISSING.
 
     // id, team, name, body, enabled, created_ms: version 1. CONFLICT: the team has a tool of that
-    // name, `id` says which. -EEXIST: the id is taken. IS_FULL: the team has STORE_TOOLS_MAX.
+    // name, `id` says which. -EEXIST: the id is taken. IS_FULL: the team has STORE_TOOLS_MAX, or
+    // would have more than STORE_TOOLS_BYTES.
     STORE_TOOL_CREATE,
     // id, name, body, enabled, updated_ms; version: the one that it is a change of, 0: any. Name
-    // and
-    // body as they are: no new version. Versions before the last STORE_VERSIONS_MAX go. CONFLICT as
-    // above; STALE: the version is another one. MISSING.
+    // and body as they are: no new version; enabled, too: nothing changes. Versions before the last
+    // STORE_VERSIONS_MAX go. CONFLICT as above; STALE: the version is another one. IS_FULL: of
+    // bytes. MISSING.
     STORE_TOOL_UPDATE,
     STORE_TOOL_ENABLE, // id, enabled, updated_ms. MISSING.
     STORE_TOOL_DELETE, // id; with its versions and shares. MISSING.
-    STORE_TOOL_SHARE,  // id, with, permission, created_ms; a second time changes it. MISSING;
-                      // IS_FULL: it is shared with STORE_SHARES_MAX.
+    // id, with, permission, created_ms; a second time changes the permission, and the share keeps
+    // its place. MISSING: no such tool, or it is that team's own. IS_FULL: it is shared with
+    // STORE_SHARES_MAX.
+    STORE_TOOL_SHARE,
     STORE_TOOL_UNSHARE, // id, with. MISSING.
     STORE_WRITE_KINDS
 };
@@ -150,7 +155,7 @@ struct store_outcome {
     // 0, an answer, or -errno: nothing of the write is there. -ENOSPC and -EIO: of the place;
     // later ones may succeed, and to try again is safe.
     int error;
-    size_t id_len; // with SAME and CONFLICT: the record that is there
+    size_t id_len; // with SAME and CONFLICT: the record that is there; else 0
     char id[STORE_ID_MAX];
 };
 typedef void (*store_done)(void *ctx, const struct store_outcome *o);
@@ -165,12 +170,14 @@ enum store_read_kind {
     STORE_LIST_GONE,     // before_ms, limit: remembered sessions that expired before it
     STORE_LIST_KEPT,     // cursor, limit: all sessions that have files, oldest first
     STORE_GET_KEY,       // id
-    STORE_LIST_KEYS,     // team (NULL: all), limit: oldest first, revoked ones too
+    STORE_LIST_KEYS,     // team (NULL: all), cursor, limit: oldest first, revoked ones too
+    STORE_FIND_KEY,      // team: its oldest key that is not revoked
     STORE_GET_TOOL,      // id, team (NULL: any): the team's own, or shared with it
-    STORE_FIND_TOOL,     // name, team: its own; else those shared with it, oldest share first
-    STORE_LIST_TOOLS,    // team, cursor, limit: its own and those shared with it, by name
-    STORE_LIST_SHARES,   // id: oldest first; `with`, permission and created_ms of each
-    STORE_LIST_VERSIONS, // id: newest first, without bodies
+    STORE_FIND_TOOL,     // name, team, limit: its own; else those shared with it, oldest first
+    STORE_LIST_TOOLS,    // team, cursor, limit: its own and those shared with it, by name; of one
+                         // name its own first, then the oldest share
+    STORE_LIST_SHARES,   // id, limit: oldest first; `with`, permission and created_ms of each
+    STORE_LIST_VERSIONS, // id, limit: newest first, without bodies
     STORE_GET_VERSION,   // id, version
     STORE_READ_KINDS
 };
@@ -197,6 +204,7 @@ struct store_reader {
     // 0; MISSING: no such record, or the cursor's is not there any more; or -errno.
     void (*end)(void *ctx, int error);
     void *ctx;
+    const bool *enough; // may be NULL; once a row has made it true, none follows, as at the end
 };
 
 struct store_stats {

@@ -154,10 +154,20 @@ static void keys_are_found_and_revoked(void **state)
     assert_int_equal(r->key.revoked_ms, 60);
     struct store_query q = {.kind = STORE_LIST_KEYS, .limit = 10};
     assert_int_equal(harness_read(h, &q)->n, 2);
-    q.team = text("blue");
+    q.cursor = text("k1");
     const struct rows *rows = harness_read(h, &q);
     assert_int_equal(rows->n, 1);
     SAME(rows->at[0].key.id, "k2");
+    q.cursor = text("none");
+    assert_int_equal(harness_read(h, &q)->end, STORE_MISSING);
+    q.cursor = text(NULL);
+    q.team = text("blue");
+    rows = harness_read(h, &q);
+    assert_int_equal(rows->n, 1);
+    SAME(rows->at[0].key.id, "k2");
+    assert_null(harness_one(h, STORE_FIND_KEY, NULL, "red")); // its only one is revoked
+    SAME(harness_one(h, STORE_FIND_KEY, NULL, "blue")->key.id, "k2");
+    assert_null(harness_one(h, STORE_FIND_KEY, NULL, "green"));
 }
 
 struct swept {

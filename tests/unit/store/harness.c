@@ -10,20 +10,41 @@
 
 static struct rows rows;
 
+// Every text of a record: rows keep copies.
+#define TEXT(member) offsetof(struct store_record, member)
+static const size_t texts[] = {
+    TEXT(job.id),
+    TEXT(job.team),
+    TEXT(job.session),
+    TEXT(job.reason),
+    TEXT(job.request),
+    TEXT(job.result),
+    TEXT(session.id),
+    TEXT(session.team),
+    TEXT(session.agent),
+    TEXT(session.user),
+    TEXT(session.conversation),
+    TEXT(key.id),
+    TEXT(key.team),
+    TEXT(key.name),
+    TEXT(key.salt),
+    TEXT(key.hash),
+    TEXT(tool.id),
+    TEXT(tool.team),
+    TEXT(tool.name),
+    TEXT(tool.body),
+    TEXT(tool.with),
+};
+static struct store_text *text_at(struct store_record *r, size_t i)
+{
+    return (struct store_text *)(void *)((char *)r + texts[i]);
+}
+
 static void rows_clear(void)
 {
     for (size_t i = 0; i < rows.n; i++) {
-        // Every text of a record is a copy, one after the other in the struct's three parts.
-        struct store_text *texts[] = {
-            &rows.at[i].job.id,       &rows.at[i].job.team,      &rows.at[i].job.session,
-            &rows.at[i].job.reason,   &rows.at[i].job.request,   &rows.at[i].job.result,
-            &rows.at[i].session.id,   &rows.at[i].session.team,  &rows.at[i].session.conversation,
-            &rows.at[i].session.user, &rows.at[i].session.agent, &rows.at[i].key.id,
-            &rows.at[i].key.team,     &rows.at[i].key.name,      &rows.at[i].key.salt,
-            &rows.at[i].key.hash,
-        };
         for (size_t k = 0; k < ARRAY_LEN(texts); k++) {
-            free((void *)(uintptr_t)texts[k]->data);
+            free((void *)(uintptr_t)text_at(&rows.at[i], k)->data);
         }
     }
     free(rows.at);
@@ -48,26 +69,8 @@ static void on_row(void *ctx, const struct store_record *r)
     assert_non_null(rows.at);
     struct store_record *to = &rows.at[rows.n++];
     *to = *r;
-    struct store_text *texts[] = {
-        &to->job.id,
-        &to->job.team,
-        &to->job.session,
-        &to->job.reason,
-        &to->job.request,
-        &to->job.result,
-        &to->session.id,
-        &to->session.team,
-        &to->session.agent,
-        &to->session.user,
-        &to->session.conversation,
-        &to->key.id,
-        &to->key.team,
-        &to->key.name,
-        &to->key.salt,
-        &to->key.hash,
-    };
     for (size_t k = 0; k < ARRAY_LEN(texts); k++) {
-        copy(texts[k]);
+        copy(text_at(to, k));
     }
 }
 

@@ -55,7 +55,7 @@ const struct store_record *harness_one(struct harness *h, enum store_read_kind k
                                        const char *team);
 
 // The suite; `state` of each test is a struct harness.
-extern const struct CMUnitTest contract_jobs[], contract_rest[];
-extern const size_t n_contract_jobs, n_contract_rest;
+extern const struct CMUnitTest contract_jobs[], contract_rest[], contract_tools[];
+extern const size_t n_contract_jobs, n_contract_rest, n_contract_tools;
 
 #endif

@@ -56,6 +56,7 @@ int main(void)
         current = places[i].open;
         failed += run(places[i].name, contract_jobs, n_contract_jobs);
         failed += run(places[i].name, contract_rest, n_contract_rest);
+        failed += run(places[i].name, contract_tools, n_contract_tools);
     }
     return failed;
 }

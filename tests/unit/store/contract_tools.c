@@ -1,0 +1,413 @@
+// Code tools: their names, versions and shares, and which team sees what.
+#include "harness.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static struct store_outcome create(struct harness *h, const char *id, const char *team,
+                                   const char *name, const char *body)
+{
+    struct store_write w = {.kind = STORE_TOOL_CREATE};
+    w.tool = (struct store_tool){.id = text(id),
+                                 .team = text(team),
+                                 .name = text(name),
+                                 .body = text(body),
+                                 .enabled = 1,
+                                 .created_ms = h->now_ms};
+    return harness_write(h, &w);
+}
+
+static struct store_outcome update(struct harness *h, const char *id, const char *name,
+                                   const char *body, int64_t version)
+{
+    struct store_write w = {.kind = STORE_TOOL_UPDATE};
+    w.tool = (struct store_tool){.id = text(id),
+                                 .name = text(name),
+                                 .body = text(body),
+                                 .enabled = 1,
+                                 .version = version,
+                                 .updated_ms = h->now_ms};
+    return harness_write(h, &w);
+}
+
+static int change(struct harness *h, enum store_write_kind kind, struct store_tool t)
+{
+    return harness_write(h, &(struct store_write){.kind = kind, .tool = t}).error;
+}
+
+static int share(struct harness *h, const char *id, const char *with, int64_t permission)
+{
+    return change(
+        h, STORE_TOOL_SHARE,
+        (struct store_tool){
+            .id = text(id), .with = text(with), .permission = permission, .created_ms = h->now_ms});
+}
+
+static int unshare(struct harness *h, const char *id, const char *with)
+{
+    return change(h, STORE_TOOL_UNSHARE, (struct store_tool){.id = text(id), .with = text(with)});
+}
+
+static const struct rows *list(struct harness *h, const char *team, const char *cursor, int limit)
+{
+    return harness_read(h, &(struct store_query){.kind = STORE_LIST_TOOLS,
+                                                 .team = text(team),
+                                                 .cursor = text(cursor),
+                                                 .limit = limit});
+}
+
+static const struct rows *of_id(struct harness *h, enum store_read_kind kind, const char *id)
+{
+    return harness_read(
+        h, &(struct store_query){.kind = kind, .id = text(id), .limit = STORE_LIST_MAX});
+}
+
+static const struct store_record *version_of(struct harness *h, const char *id, int64_t version)
+{
+    const struct rows *r = harness_read(
+        h, &(struct store_query){.kind = STORE_GET_VERSION, .id = text(id), .version = version});
+    assert_int_equal(r->end, r->n == 1 ? 0 : STORE_MISSING);
+    return r->n == 1 ? &r->at[0] : NULL;
+}
+
+static bool text_is(struct store_text t, const char *s)
+{
+    return t.len == strlen(s) && memcmp(t.data, s, t.len) == 0;
+}
+
+// A version that is there, with this name and body.
+static bool version_is(struct harness *h, const char *id, int64_t version, const char *name,
+                       const char *body)
+{
+    const struct store_record *r = version_of(h, id, version);
+    return r && r->tool.version == version && text_is(r->tool.name, name) &&
+           text_is(r->tool.body, body);
+}
+
+#define IS(outcome, answer, of)                                                                    \
+    do {                                                                                           \
+        struct store_outcome o_ = (outcome);                                                       \
+        assert_int_equal(o_.error, answer);                                                        \
+        assert_int_equal(o_.id_len, strlen(of));                                                   \
+        assert_memory_equal(o_.id, of, o_.id_len);                                                 \
+    } while (0)
+
+static void a_tool_comes_back_as_it_was_given(void **state)
+{
+    struct harness *h = *state;
+    static const char odd[] = "{\"a\":\"\0\xff\"}";
+    struct store_write w = {.kind = STORE_TOOL_CREATE};
+    w.tool = (struct store_tool){.id = text("t1"),
+                                 .team = text("red"),
+                                 .name = text("add"),
+                                 .body = {odd, sizeof odd},
+                                 .created_ms = h->now_ms};
+    assert_int_equal(harness_write(h, &w).error, 0);
+    harness_reopen(h);
+    const struct store_record *r = harness_one(h, STORE_GET_TOOL, "t1", "red");
+    assert_non_null(r);
+    SAME(r->tool.id, "t1");
+    SAME(r->tool.team, "red");
+    SAME(r->tool.name, "add");
+    assert_int_equal(r->tool.body.len, sizeof odd);
+    assert_memory_equal(r->tool.body.data, odd, sizeof odd);
+    assert_null(r->tool.with.data);
+    assert_int_equal(r->tool.permission, STORE_OWNS);
+    assert_int_equal(r->tool.enabled, 0);
+    assert_int_equal(r->tool.version, 1);
+    assert_int_equal(r->tool.created_ms, h->now_ms);
+    assert_int_equal(r->tool.updated_ms, h->now_ms);
+    assert_non_null(harness_one(h, STORE_GET_TOOL, "t1", NULL));
+    assert_null(harness_one(h, STORE_GET_TOOL, "t1", "blue")); // as one that does not exist
+    assert_null(harness_one(h, STORE_GET_TOOL, "t2", "red"));
+
+    w.tool.name = text("other");
+    IS(harness_write(h, &w), -EEXIST, "");
+    assert_int_equal(list(h, "red", NULL, 10)->n, 1); // nothing of it is there
+    w.tool.id = text("t3");
+    w.tool.body.data = NULL;
+    assert_int_equal(harness_write(h, &w).error, -EINVAL);
+    w.tool.body = (struct store_text){odd, STORE_TOOL_MAX + 1};
+    assert_int_equal(harness_write(h, &w).error, -EMSGSIZE);
+    w.tool.body = text("{}");
+    w.tool.id = text("");
+    assert_int_equal(harness_write(h, &w).error, -EINVAL);
+}
+
+static void a_name_is_taken_once_in_a_team(void **state)
+{
+    struct harness *h = *state;
+    IS(create(h, "t1", "red", "add", "{}"), 0, "");
+    IS(create(h, "t2", "red", "add", "{}"), STORE_CONFLICT, "t1");
+    IS(create(h, "t3", "blue", "add", "{}"), 0, "");
+    IS(create(h, "t4", "red", "Add", "{}"), 0, "");
+    IS(update(h, "t4", "add", "{}", 0), STORE_CONFLICT, "t1");
+    IS(update(h, "t4", "sub", "{}", 0), 0, "");
+    IS(update(h, "t4", "sub", "{}", 0), 0, "");
+    IS(create(h, "t5", "red", "Add", "{}"), 0, ""); // that name is free now
+    assert_int_equal(change(h, STORE_TOOL_DELETE, (struct store_tool){.id = text("t1")}), 0);
+    IS(update(h, "t4", "add", "{}", 0), 0, "");
+    SAME(harness_one(h, STORE_GET_TOOL, "t3", "blue")->tool.name, "add");
+}
+
+static void a_change_makes_a_version_and_nothing_else_does(void **state)
+{
+    struct harness *h = *state;
+    int64_t begun_ms = h->now_ms;
+    create(h, "t", "red", "add", "one");
+    h->now_ms += 10;
+    IS(update(h, "t", "add", "one", 1), 0, ""); // as it is
+    const struct store_record *r = harness_one(h, STORE_GET_TOOL, "t", "red");
+    assert_int_equal(r->tool.version, 1);
+    assert_int_equal(r->tool.updated_ms, begun_ms);
+    IS(update(h, "t", "add", "two", 1), 0, "");
+    IS(update(h, "t", "add", "three", 1), STORE_STALE, "");
+    r = harness_one(h, STORE_GET_TOOL, "t", "red");
+    assert_int_equal(r->tool.version, 2);
+    assert_int_equal(r->tool.updated_ms, h->now_ms);
+    assert_int_equal(r->tool.created_ms, begun_ms);
+    SAME(r->tool.body, "two");
+    h->now_ms += 10;
+    IS(update(h, "t", "sum", "two", 0), 0, ""); // a new name is a change
+    struct store_tool off = {.id = text("t"), .enabled = 0, .updated_ms = h->now_ms};
+    assert_int_equal(change(h, STORE_TOOL_ENABLE, off), 0);
+    share(h, "t", "blue", STORE_MAY_READ);
+    r = harness_one(h, STORE_GET_TOOL, "t", "red");
+    assert_int_equal(r->tool.version, 3);
+    assert_int_equal(r->tool.enabled, 0);
+    h->now_ms += 10;
+    off.updated_ms = h->now_ms;
+    assert_int_equal(change(h, STORE_TOOL_ENABLE, off), 0); // it is off already
+    assert_int_equal(harness_one(h, STORE_GET_TOOL, "t", "red")->tool.updated_ms, h->now_ms - 10);
+    IS(update(h, "t", "sum", "two", 3), 0, ""); // enabled alone
+    r = harness_one(h, STORE_GET_TOOL, "t", "red");
+    assert_int_equal(r->tool.enabled, 1);
+    assert_int_equal(r->tool.version, 3);
+    assert_int_equal(r->tool.updated_ms, h->now_ms);
+
+    assert_true(version_is(h, "t", 1, "add", "one"));
+    assert_true(version_is(h, "t", 3, "sum", "two"));
+    const struct rows *rows = of_id(h, STORE_LIST_VERSIONS, "t");
+    assert_int_equal(rows->n, 3);
+    assert_int_equal(rows->at[2].tool.updated_ms, begun_ms);
+    assert_int_equal(rows->at[1].tool.updated_ms, begun_ms + 10);
+    assert_null(version_of(h, "t", 4));
+    assert_null(version_of(h, "none", 1));
+    IS(update(h, "none", "x", "{}", 0), STORE_MISSING, "");
+    off.id = text("none");
+    assert_int_equal(change(h, STORE_TOOL_ENABLE, off), STORE_MISSING);
+}
+
+static void old_versions_go(void **state)
+{
+    struct harness *h = *state;
+    char body[16];
+    create(h, "other", "red", "other", "0"); // whose versions stay
+    create(h, "t", "red", "add", "1");
+    for (int i = 2; i <= STORE_VERSIONS_MAX + 3; i++) {
+        snprintf(body, sizeof body, "%d", i);
+        IS(update(h, "t", "add", body, i - 1), 0, "");
+    }
+    const struct rows *r = of_id(h, STORE_LIST_VERSIONS, "t");
+    assert_int_equal(r->end, 0);
+    assert_int_equal(r->n, STORE_VERSIONS_MAX);
+    for (size_t i = 0; i < r->n; i++) {
+        assert_int_equal(r->at[i].tool.version, STORE_VERSIONS_MAX + 3 - (int64_t)i);
+        assert_null(r->at[i].tool.body.data);
+    }
+    assert_null(version_of(h, "t", 3));
+    assert_true(version_is(h, "t", 4, "add", "4"));
+    assert_true(version_is(h, "other", 1, "other", "0"));
+    assert_int_equal(of_id(h, STORE_LIST_VERSIONS, "none")->n, 0);
+}
+
+static void a_shared_tool_is_seen_by_that_team_alone(void **state)
+{
+    struct harness *h = *state;
+    create(h, "t", "red", "add", "{}");
+    assert_int_equal(share(h, "t", "blue", STORE_MAY_READ), 0);
+    const struct store_record *r = harness_one(h, STORE_GET_TOOL, "t", "blue");
+    SAME(r->tool.team, "red");
+    SAME(r->tool.with, "blue");
+    assert_int_equal(r->tool.permission, STORE_MAY_READ);
+    assert_null(harness_one(h, STORE_GET_TOOL, "t", "green"));
+    h->now_ms += 10;
+    assert_int_equal(share(h, "t", "green", STORE_MAY_READ), 0);
+    assert_int_equal(share(h, "t", "blue", STORE_MAY_EXECUTE), 0); // changes it, in its place
+    const struct rows *rows = of_id(h, STORE_LIST_SHARES, "t");
+    assert_int_equal(rows->n, 2);
+    SAME(rows->at[0].tool.with, "blue");
+    assert_int_equal(rows->at[0].tool.permission, STORE_MAY_EXECUTE);
+    assert_int_equal(rows->at[0].tool.created_ms, h->now_ms - 10);
+    SAME(rows->at[1].tool.with, "green");
+    assert_int_equal(rows->at[1].tool.permission, STORE_MAY_READ);
+
+    IS(update(h, "t", "sum", "{\"n\":2}", 0), 0, ""); // they see what it is now
+    harness_reopen(h);
+    r = harness_one(h, STORE_GET_TOOL, "t", "green");
+    SAME(r->tool.name, "sum");
+    SAME(r->tool.body, "{\"n\":2}");
+    assert_int_equal(r->tool.version, 2);
+
+    assert_int_equal(unshare(h, "t", "blue"), 0);
+    assert_int_equal(unshare(h, "t", "blue"), STORE_MISSING);
+    assert_null(harness_one(h, STORE_GET_TOOL, "t", "blue"));
+    assert_int_equal(list(h, "blue", NULL, 10)->n, 0);
+    assert_int_equal(unshare(h, "t", "red"), STORE_MISSING); // the owner's is no share
+    assert_int_equal(share(h, "t", "red", STORE_MAY_READ), STORE_MISSING);
+    assert_int_equal(harness_one(h, STORE_GET_TOOL, "t", "red")->tool.permission, STORE_OWNS);
+    assert_int_equal(share(h, "none", "blue", STORE_MAY_READ), STORE_MISSING);
+    assert_int_equal(share(h, "t", "blue", STORE_OWNS), -EINVAL);
+    assert_int_equal(share(h, "t", "blue", STORE_MAY_EXECUTE + 1), -EINVAL);
+    assert_int_equal(of_id(h, STORE_LIST_SHARES, "t")->n, 1);
+}
+
+static void shares_of_a_tool_are_bounded(void **state)
+{
+    struct harness *h = *state;
+    char team[16];
+    create(h, "t", "red", "add", "{}");
+    for (int i = 0; i < STORE_SHARES_MAX; i++) {
+        snprintf(team, sizeof team, "team%d", i);
+        assert_int_equal(share(h, "t", team, STORE_MAY_READ), 0);
+    }
+    assert_int_equal(share(h, "t", "one_more", STORE_MAY_READ), STORE_IS_FULL);
+    assert_int_equal(share(h, "t", "team7", STORE_MAY_EXECUTE), 0); // is one of them
+    assert_int_equal(unshare(h, "t", "team3"), 0);
+    assert_int_equal(share(h, "t", "one_more", STORE_MAY_READ), 0);
+    create(h, "t2", "red", "sub", "{}");
+    assert_int_equal(share(h, "t2", "one_more", STORE_MAY_READ), 0);
+}
+
+static void what_is_deleted_is_gone_whole(void **state)
+{
+    struct harness *h = *state;
+    create(h, "t", "red", "add", "one");
+    create(h, "other", "red", "sub", "kept");
+    update(h, "t", "add", "two", 0);
+    share(h, "t", "blue", STORE_MAY_EXECUTE);
+    share(h, "other", "blue", STORE_MAY_EXECUTE);
+    assert_int_equal(change(h, STORE_TOOL_DELETE, (struct store_tool){.id = text("t")}), 0);
+    assert_int_equal(change(h, STORE_TOOL_DELETE, (struct store_tool){.id = text("t")}),
+                     STORE_MISSING);
+    assert_null(harness_one(h, STORE_GET_TOOL, "t", NULL));
+    assert_null(version_of(h, "t", 1));
+    assert_int_equal(of_id(h, STORE_LIST_SHARES, "t")->n, 0);
+    assert_int_equal(list(h, "blue", NULL, 10)->n, 1);
+    IS(create(h, "t", "green", "add", "new"), 0, ""); // another's now; nothing of the old one
+    assert_null(harness_one(h, STORE_GET_TOOL, "t", "blue"));
+    assert_int_equal(of_id(h, STORE_LIST_VERSIONS, "t")->n, 1);
+    assert_true(version_is(h, "other", 1, "sub", "kept"));
+}
+
+static void tools_are_listed_by_name(void **state)
+{
+    struct harness *h = *state;
+    // ids, names and times in three orders
+    create(h, "5", "red", "b", "{}");
+    create(h, "3", "red", "d", "{}");
+    create(h, "9", "red", "a", "{}");
+    create(h, "1", "blue", "b", "{}"); // shared later than that of green
+    create(h, "2", "green", "b", "{}");
+    create(h, "4", "green", "c", "{}");
+    create(h, "6", "green", "hidden", "{}");
+    share(h, "2", "red", STORE_MAY_READ);
+    share(h, "1", "red", STORE_MAY_EXECUTE);
+    share(h, "4", "red", STORE_MAY_READ);
+    static const char *const order[] = {"9", "5", "2", "1", "4", "3"};
+    for (int limit = 1; limit <= 7; limit++) {
+        char cursor[8] = "";
+        size_t n = 0;
+        for (bool more = true; more;) {
+            const struct rows *r = list(h, "red", n ? cursor : NULL, limit);
+            assert_int_equal(r->end, 0);
+            for (size_t i = 0; i < r->n; i++) {
+                assert_in_range(n, 0, ARRAY_LEN(order) - 1);
+                SAME(r->at[i].tool.id, order[n]);
+                SAME(r->at[i].tool.body, "{}");
+                snprintf(cursor, sizeof cursor, "%s", order[n++]);
+            }
+            more = r->n == (size_t)limit;
+        }
+        assert_int_equal(n, ARRAY_LEN(order));
+    }
+    assert_int_equal(list(h, "red", "6", 10)->end, STORE_MISSING); // that red does not see
+    assert_int_equal(list(h, "red", "none", 10)->end, STORE_MISSING);
+    assert_int_equal(list(h, "red", NULL, STORE_LIST_MAX + 1)->end, -EINVAL);
+    assert_int_equal(list(h, "nobody", NULL, 10)->n, 0);
+}
+
+static const struct rows *find(struct harness *h, const char *team, const char *name)
+{
+    return harness_read(
+        h, &(struct store_query){
+               .kind = STORE_FIND_TOOL, .team = text(team), .name = text(name), .limit = 2});
+}
+
+static void a_name_means_the_teams_own_tool_first(void **state)
+{
+    struct harness *h = *state;
+    create(h, "1", "blue", "add", "{}");
+    create(h, "2", "green", "add", "{}");
+    create(h, "3", "black", "add", "{}");
+    share(h, "3", "red", STORE_MAY_READ);
+    share(h, "1", "red", STORE_MAY_READ);
+    share(h, "2", "red", STORE_MAY_EXECUTE);
+    const struct rows *r = find(h, "red", "add");
+    assert_int_equal(r->n, 2); // as many as were asked for: it is not one
+    SAME(r->at[0].tool.id, "3");
+    SAME(r->at[1].tool.id, "1");
+    create(h, "4", "red", "add", "{}");
+    r = find(h, "red", "add");
+    assert_int_equal(r->n, 1);
+    SAME(r->at[0].tool.id, "4");
+    assert_int_equal(r->at[0].tool.permission, STORE_OWNS);
+    update(h, "4", "own", "{}", 0);
+    assert_int_equal(find(h, "red", "add")->n, 2);
+    assert_int_equal(find(h, "red", "own")->n, 1);
+    assert_int_equal(find(h, "red", "none")->n, 0);
+    assert_int_equal(find(h, "red", "none")->end, 0);
+}
+
+static void count_outcomes(void *ctx, const struct store_outcome *o)
+{
+    *(int *)ctx += o->error == 0;
+}
+
+static void tools_of_a_team_are_bounded(void **state)
+{
+    struct harness *h = *state;
+    int done = 0;
+    char id[16];
+    for (int i = 0; i < STORE_TOOLS_MAX; i++) {
+        snprintf(id, sizeof id, "t%04d", i);
+        struct store_write w = {.kind = STORE_TOOL_CREATE, .lazy = true};
+        w.tool = (struct store_tool){
+            .id = text(id), .team = text("red"), .name = text(id), .body = text("{}")};
+        assert_int_equal(store_write(h->store, &w, count_outcomes, &done), 0);
+    }
+    IS(create(h, "more", "red", "more", "{}"), STORE_IS_FULL, "");
+    assert_int_equal(done, STORE_TOOLS_MAX);
+    IS(create(h, "more", "red", "t0007", "{}"), STORE_CONFLICT, "t0007"); // says the nearer thing
+    IS(create(h, "more", "blue", "more", "{}"), 0, "");
+    IS(update(h, "t0007", "more", "{}", 0), 0, "");
+    assert_int_equal(list(h, "red", NULL, STORE_LIST_MAX)->n, STORE_TOOLS_MAX);
+    assert_int_equal(change(h, STORE_TOOL_DELETE, (struct store_tool){.id = text("t0003")}), 0);
+    IS(create(h, "last", "red", "last", "{}"), 0, "");
+}
+
+const struct CMUnitTest contract_tools[] = {
+    cmocka_unit_test(a_tool_comes_back_as_it_was_given),
+    cmocka_unit_test(a_name_is_taken_once_in_a_team),
+    cmocka_unit_test(a_change_makes_a_version_and_nothing_else_does),
+    cmocka_unit_test(old_versions_go),
+    cmocka_unit_test(a_shared_tool_is_seen_by_that_team_alone),
+    cmocka_unit_test(shares_of_a_tool_are_bounded),
+    cmocka_unit_test(what_is_deleted_is_gone_whole),
+    cmocka_unit_test(tools_are_listed_by_name),
+    cmocka_unit_test(a_name_means_the_teams_own_tool_first),
+    cmocka_unit_test(tools_of_a_team_are_bounded),
+};
+const size_t n_contract_tools = ARRAY_LEN(contract_tools);
