@@ -90,7 +90,11 @@ static void check_choice(struct check *c, const struct schema_field *f, const ch
                  ? (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "", *one)
                  : 0;
     }
-    fault(c, path, "%s is none of %s", job_show(v, shown), list);
+    if (f->elsewhere) {
+        fault(c, path, "%s is none of %s (%s)", job_show(v, shown), list, f->elsewhere);
+    } else {
+        fault(c, path, "%s is none of %s", job_show(v, shown), list);
+    }
 }
 
 static void check_text(struct check *c, const struct schema_field *f, const char *path,

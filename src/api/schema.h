@@ -51,6 +51,7 @@ struct schema_field {
     int64_t min, max;           // both 0: no bound but the body's
     const char *initial;        // what it is when absent, as JSON; for the reader
     const char *const *choices; // TEXT: one of these, ended by NULL
+    const char *elsewhere;      // where what is none of the choices can be had; NULL: nowhere
     const struct schema *of;
     const char *help; // one phrase
 };

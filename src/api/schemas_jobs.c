@@ -148,6 +148,7 @@ static const struct schema_field execute_code[] = {
     {.name = "language",
      .type = SCHEMA_TEXT,
      .choices = snippet_languages,
+     .elsewhere = "for bash and commands: POST /api/v1/sandbox/jobs",
      .required = true,
      .help = "of the code"},
     {.name = "code",

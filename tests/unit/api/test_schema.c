@@ -60,7 +60,8 @@ static void names_every_fault(void **state)
     assert_string_equal(check(&schema_execute_code, "{" CODE ",\"timeout\":-1e99}"),
                         "timeout: -1e99 is below the minimum of 1");
     assert_string_equal(check(&schema_execute_code, "{\"code\":\"1\",\"language\":\"bash; id\"}"),
-                        "language: \"bash; id\" is none of python, javascript");
+                        "language: \"bash; id\" is none of python, javascript (for bash and "
+                        "commands: POST /api/v1/sandbox/jobs)");
 }
 
 static void names_the_place(void **state)
