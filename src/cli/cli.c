@@ -16,9 +16,10 @@
 #endif
 
 // In the order of the help.
-const struct verb *const verbs[] = {&verb_run,  &verb_serve,    &verb_doctor,     &verb_bench,
-                                    &verb_jobs, &verb_sessions, &verb_files,      &verb_artifacts,
-                                    &verb_key,  &verb_config,   &verb_completion, NULL};
+const struct verb *const verbs[] = {&verb_run,   &verb_serve,    &verb_doctor, &verb_bench,
+                                    &verb_jobs,  &verb_sessions, &verb_files,  &verb_artifacts,
+                                    &verb_tools, &verb_key,      &verb_config, &verb_completion,
+                                    NULL};
 
 const struct verb *verb_find(const char *name)
 {

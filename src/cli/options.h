@@ -11,7 +11,10 @@ enum option_kind {
     OPTION_LIST, // struct option_list; each one is added
 };
 
-enum { OPTION_LIST_MAX = 1024, OPERANDS_MAX = 4 };
+enum {
+    OPTION_LIST_MAX = 1024,
+    OPERANDS_MAX = 67, // an action, a tool and its 64 arguments, and one too many
+};
 
 struct option_list {
     const char **words; // n of them, into argv

@@ -3,6 +3,7 @@
 #include "base/fd.h"
 #include "cli/remote_verbs.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const struct verb *remote_find(const char *name)
@@ -41,9 +42,11 @@ static void count_operands(const char *operands, size_t *ret_least, size_t *ret_
 {
     size_t least = 0, most = 0;
     for (const char *p = operands; *p; p += strspn(p, " ")) {
-        most++;
+        size_t n = strcspn(p, " ");
+        bool many = n > 4 && strncmp(p + n - 4, "...]", 4) == 0;
+        most = many ? REMOTE_MAX_OPERANDS : most + 1;
         least += *p != '[';
-        p += strcspn(p, " ");
+        p += n;
     }
     *ret_least = least;
     *ret_most = most;
@@ -119,4 +122,11 @@ bool remote_parse(const struct verb *v, char **argv, struct remote_command *ret,
     }
     *ret_status = take_words(v, &rest, ret);
     return *ret_status == 0;
+}
+
+void remote_done(struct remote_command *c)
+{
+    free(c->options.parameters.words);
+    free(c->options.artifacts.words);
+    c->options.parameters = c->options.artifacts = (struct option_list){};
 }

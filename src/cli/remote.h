@@ -11,7 +11,7 @@
     "http://, https:// or unix:/PATH; else ISLE_URL, this host's socket, " REMOTE_DEFAULT_URL
 #define REMOTE_KEY_HELP "who asks; better in ISLE_KEY, which other users of this host cannot see"
 
-extern const struct verb verb_jobs, verb_sessions, verb_files, verb_artifacts, verb_key;
+extern const struct verb verb_jobs, verb_sessions, verb_files, verb_artifacts, verb_tools, verb_key;
 
 // Every option of all of them; which of them an action takes is the table's to say.
 struct remote_options {
@@ -21,13 +21,17 @@ struct remote_options {
     const char *if_match;                                         // files
     const char *output_dir;                                       // artifacts
     const char *team, *name;                                      // keys
-    bool recursive, new, replace, admin;
+    const char *description, *language, *timeout, *if_version;    // tools
+    const char *permission, *arguments, *session, *format, *on_conflict;
+    struct option_list parameters, artifacts;
+    bool recursive, new, replace, admin, shared;
     bool json, help;
 };
 
 struct remote_action {
     const char *name;
-    const char *operands; // what must follow, then in brackets what may: "JOB [NAME]"
+    const char *operands; // what must follow, then in brackets what may: "JOB [NAME]"; "[NAME...]"
+                          // is any number
     const char *options;  // those beside --url, --key and --json; names with spaces between
     const char *must;     // those of them that it cannot do without, or NULL
 };
@@ -46,8 +50,9 @@ struct remote_command {
 const struct verb *remote_find(const char *name);
 
 // argv[0] is the verb's name. True: *ret is whole. False: help was printed, or a refusal;
-// *ret_status is the process's.
+// *ret_status is the process's. remote_done() either way.
 bool remote_parse(const struct verb *v, char **argv, struct remote_command *ret, int *ret_status);
+void remote_done(struct remote_command *c);
 
 // What `isle` does for these verbs: checks the words, then remote_execute().
 int remote_main(int argc, char **argv, const struct cli_places *places);

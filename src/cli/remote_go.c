@@ -65,8 +65,9 @@ int remote_main(int argc, char **argv, const struct cli_places *places)
     struct remote_command c;
     int status = 0;
     (void)argc;
-    if (!remote_parse(remote_find(argv[0]), argv, &c, &status)) {
-        return status;
+    if (remote_parse(remote_find(argv[0]), argv, &c, &status)) {
+        status = remote_execute(places, argv, c.options.url, c.options.key);
     }
-    return remote_execute(places, argv, c.options.url, c.options.key);
+    remote_done(&c);
+    return status;
 }

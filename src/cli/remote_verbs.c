@@ -232,6 +232,121 @@ const struct verb verb_artifacts = {
     .examples = artifacts_examples,
 };
 
+// ---- isle tools
+
+static const struct option tools_options[] = {
+    {"--name", NULL, "NAME", OPTION_TEXT, AT(name),
+     "create, update: what models and callers call it: letters, digits, _", NULL},
+    {"--description", NULL, "TEXT", OPTION_TEXT, AT(description),
+     "create, update: what it does, for a model to read", NULL},
+    {"--parameter", "-p", "SPEC", OPTION_LIST, AT(parameters),
+     "create, update: NAME[:TYPE[:CHOICE,CHOICE]][!][=DEFAULT][ # TEXT], see above", NULL},
+    {"--language", "-l", "LANG", OPTION_TEXT, AT(language),
+     "create, update: FILE is code, python or javascript; else its extension says it",
+     "python javascript"},
+    {"--artifact", NULL, "PATH[?]", OPTION_LIST, AT(artifacts),
+     "create, update: a file the code makes; with ? it may be missing", NULL},
+    {"--timeout", NULL, "SECONDS", OPTION_TEXT, AT(timeout),
+     "create, update: of every call, 1 to 600; run: of this one, if the tool has none", NULL},
+    {"--if-version", NULL, "N", OPTION_TEXT, AT(if_version),
+     "update: only if the tool is still at this version", NULL},
+    {"--permission", NULL, "WORD", OPTION_TEXT, AT(permission), "share: must be given",
+     "read_only read_execute"},
+    {"--arguments", NULL, "FILE", OPTION_TEXT, AT(arguments),
+     "run: an object as JSON, - for standard input; NAME=VALUE counts more", VALUES_FILE},
+    {"--session", NULL, "ID", OPTION_TEXT, AT(session), "run: in that session's /workspace", NULL},
+    {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
+     "run: where artifacts go, under their path in /workspace", VALUES_FOLDER},
+    {"--format", NULL, "NAME", OPTION_TEXT, AT(format),
+     "schemas: as whose function schemas; openai unless told", "openai anthropic mcp"},
+    {"--shared", NULL, NULL, OPTION_FLAG, AT(shared),
+     "schemas: with those that other teams share with yours: their texts reach your model", NULL},
+    {"--on-conflict", NULL, "WORD", OPTION_TEXT, AT(on_conflict),
+     "import: what becomes of a name that is taken; refuse (all of them) unless told",
+     "refuse skip replace"},
+    {"--limit", NULL, "N", OPTION_TEXT, AT(limit), "list: so many at most", NULL},
+    {"--cursor", NULL, "CURSOR", OPTION_TEXT, AT(cursor),
+     "list: goes on where the list before ended, as that said", NULL},
+    COMMON,
+};
+
+#define DEFINES "--name --description --parameter --language --artifact --timeout"
+
+static const struct remote_action tools_actions[] = {
+    {"list", "", "--limit --cursor", NULL},
+    {"show", "TOOL", "", NULL},
+    {"create", "FILE", DEFINES, NULL},
+    {"update", "TOOL [FILE]", DEFINES " --if-version", NULL},
+    {"delete", "TOOL", "", NULL},
+    {"enable", "TOOL", "", NULL},
+    {"disable", "TOOL", "", NULL},
+    {"share", "TOOL TEAM", "--permission", "--permission"},
+    {"unshare", "TOOL TEAM", "", NULL},
+    {"shares", "TOOL", "", NULL},
+    {"versions", "TOOL [VERSION]", "", NULL},
+    {"restore", "TOOL VERSION", "", NULL},
+    {"run", "TOOL [NAME=VALUE...]", "--arguments --session --timeout --output-dir", NULL},
+    {"schemas", "", "--format --shared", NULL},
+    {"export", "[TOOL]", "", NULL},
+    {"import", "FILE", "--on-conflict", NULL},
+    {},
+};
+
+static const struct verb_form tools_forms[] = {
+    {"[list]", "your team's tools, and those shared with it"},
+    {"show TOOL", "one tool: parameters, code, limits"},
+    {"create FILE [--name NAME] ...", "saves one: code, or a definition as JSON; prints its id"},
+    {"update TOOL [FILE] ...", "changes it: its code, or what a definition or option says"},
+    {"delete TOOL", "removes it, its versions and shares"},
+    {"enable TOOL, disable TOOL", "a tool that is off is in no schema and cannot be called"},
+    {"share TOOL TEAM --permission WORD", "lets another team read it, or read and run it"},
+    {"unshare TOOL TEAM", "ends that"},
+    {"shares TOOL", "with whom it is shared"},
+    {"versions TOOL [VERSION]", "what it was before; one of them whole"},
+    {"restore TOOL VERSION", "makes an old version the newest"},
+    {"run TOOL [NAME=VALUE ...]", "calls it; ends as isle run does"},
+    {"schemas [--format NAME]", "function schemas for a model, as JSON"},
+    {"export [TOOL]", "all your team's tools, or one, as JSON"},
+    {"import FILE", "saves what export gave; all or nothing"},
+    {NULL, NULL},
+};
+
+static const char *const tools_examples[] = {
+    "isle tools create greet.py --name greet -p name:string! -p 'times:integer=1 # how often'",
+    "isle tools run greet name=Ada times=2",
+    "isle tools schemas --format anthropic",
+    "isle tools export | isle tools import - --url https://other.example --on-conflict skip",
+    NULL,
+};
+
+static const struct verb_status tools_statuses[] = {
+    {"0", "done"},
+    {"125", "refused, not there, no service, an answer that is none"},
+    {"130", "Ctrl-C and the like; a tool that runs is cancelled"},
+    {"any", "of run, once the tool has run: as isle run"},
+    {NULL, NULL},
+};
+
+const struct verb verb_tools = {
+    .name = "tools",
+    .summary = "save, call, share and move code tools of a service",
+    .forms = tools_forms,
+    .about = "Code tools of a service (isle serve): code with a name and parameters, for models.",
+    .notes = PLAIN_NOTE
+    "\nTOOL is a name or an id. A name that two other teams share with yours needs the id."
+    "\nFILE that ends in .json, or - without --language, is a definition; anything else is code."
+    "\nSPEC is a parameter: `name:string!` must be given, `n:integer=3` has a default,"
+    "\n`unit:string:C,F=C` is one of these, `tags:string[]` is a list, `x:number # text` says what"
+    "\nit is. Types: string (unless told) number integer boolean object array.",
+    .options = tools_options,
+    .n_options = ARRAY_LEN(tools_options),
+    .operands = "list show create update delete enable disable share unshare shares versions "
+                "restore run schemas export import",
+    .then_files = true,
+    .statuses = tools_statuses,
+    .examples = tools_examples,
+};
+
 // ---- isle key
 
 static const struct option key_options[] = {
@@ -280,6 +395,6 @@ const struct verb verb_key = {
 const struct remote_verb remote_verbs[] = {
     {&verb_jobs, jobs_actions},   {&verb_sessions, sessions_actions},
     {&verb_files, files_actions}, {&verb_artifacts, artifacts_actions},
-    {&verb_key, key_actions},
+    {&verb_tools, tools_actions}, {&verb_key, key_actions},
 };
 const size_t n_remote_verbs = ARRAY_LEN(remote_verbs);

@@ -60,14 +60,14 @@ static bool is_named(const char *word, const char *path, const char *name)
 }
 
 // Which are to be written: the one that was named, or all. Malloc'ed; 0 or an exit status.
-static int choose(struct client *c, yyjson_val *data, struct job *wanted)
+static int choose(const struct client *c, yyjson_val *data, const char *only, struct job *wanted)
 {
-    const char *only = c->command.n_operands > 1 ? c->command.operands[1] : NULL;
+    const char *verb = c->command.verb->name;
     yyjson_val *list = yyjson_obj_get(data, "artifacts"), *artifact;
     size_t i, n;
     wanted->artifacts = calloc(yyjson_arr_size(list) + 1, sizeof *wanted->artifacts);
     if (!wanted->artifacts) {
-        return verb_complain("artifacts", "not enough memory");
+        return verb_complain(verb, "not enough memory");
     }
     yyjson_arr_foreach(list, i, n, artifact)
     {
@@ -78,46 +78,50 @@ static int choose(struct client *c, yyjson_val *data, struct job *wanted)
             continue;
         }
         if (!name || !is_harmless(name, &to->path) || strcmp(to->path, name) != 0) {
-            return verb_complain("artifacts",
-                                 "the service names a file that isle does not write: %.200s",
+            return verb_complain(verb, "the service names a file that isle does not write: %.200s",
                                  path ? path : "one without a path");
         }
         wanted->n_artifacts++;
     }
     return only && wanted->n_artifacts == 0
-               ? verb_complain("artifacts", "%.200s: the job has no such artifact", only)
+               ? verb_complain(verb, "%.200s: the job has no such artifact", only)
                : 0;
 }
 
-static int get_chosen(struct client *c, yyjson_val *data, struct job *wanted)
+static int get_chosen(struct client *c, const char *job_id, yyjson_val *data, struct job *wanted)
 {
-    const char *folder = c->command.options.output_dir;
+    const char *verb = c->command.verb->name, *folder = c->command.options.output_dir;
     struct outdir to;
     int e = outdir_open(&to, folder, wanted);
     if (e) {
         outdir_done(&to);
-        return verb_complain("artifacts", "--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
+        return verb_complain(verb, "--output-dir: %.300s: %s", folder, strerrordesc_np(-e));
     }
     struct call_error none = {""};
-    e = fetch_artifacts(c, c->command.operands[0], data, &to);
+    e = fetch_artifacts(c, job_id, data, &to);
     outdir_done(&to);
-    return e             ? client_fail(c, e, &none)
-           : to.error[0] ? verb_complain("artifacts", "%s", to.error)
-                         : 0;
+    return e ? client_fail(c, e, &none) : to.error[0] ? verb_complain(verb, "%s", to.error) : 0;
+}
+
+int artifacts_take(struct client *c, const char *job_id, yyjson_val *data, const char *only)
+{
+    struct job wanted = {.stdin_fd = -1};
+    int status = choose(c, data, only, &wanted);
+    status = status ? status : get_chosen(c, job_id, data, &wanted);
+    job_done(&wanted);
+    return status;
 }
 
 int artifacts_get(struct client *c)
 {
+    const struct remote_command *words = &c->command;
     yyjson_doc *doc;
-    struct job wanted = {.stdin_fd = -1};
     int status = 0;
     yyjson_val *data = ask_job(c, &doc, &status);
-    if (!data) {
-        return status;
+    if (data) {
+        status = artifacts_take(c, words->operands[0], data,
+                                words->n_operands > 1 ? words->operands[1] : NULL);
+        yyjson_doc_free(doc);
     }
-    status = choose(c, data, &wanted);
-    status = status ? status : get_chosen(c, data, &wanted);
-    job_done(&wanted);
-    yyjson_doc_free(doc);
     return status;
 }

@@ -2,7 +2,10 @@
 
 #include "client/print.h"
 
+#include "base/fd.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 
 int client_fail(const struct client *c, int error, const struct call_error *why)
@@ -63,6 +66,35 @@ int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *da
     int e = c->command.options.json ? print_json(stdout, data) : print(data);
     yyjson_doc_free(doc);
     return e ? verb_complain(c->command.verb->name, "%s", strerrordesc_np(-e)) : 0;
+}
+
+static int read_all(const struct client *c, const char *path, struct buf *out)
+{
+    bool own = strcmp(path, "-") == 0;
+    AUTO_CLOSE int fd =
+        own ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    char piece[8192];
+    for (ssize_t n = 1; n > 0;) {
+        n = fd < 0 ? -errno : fd_read_full(fd, piece, sizeof piece);
+        if (n < 0) {
+            return verb_complain(c->command.verb->name, "%.300s: %s", path,
+                                 strerrordesc_np((int)-n));
+        }
+        if (buf_add(out, piece, (size_t)n)) {
+            return verb_complain(c->command.verb->name, "%.300s is above the maximum of %zu bytes",
+                                 path, out->max);
+        }
+    }
+    return 0;
+}
+
+int client_read(const struct client *c, const char *path, struct buf *out)
+{
+    sigset_t held;
+    client_unhold(c, &held);
+    int status = read_all(c, path, out);
+    sigprocmask(SIG_SETMASK, &held, NULL);
+    return status;
 }
 
 bool client_number(const struct client *c, const char *option, const char *text)

@@ -29,6 +29,13 @@ int sessions_delete(struct client *c);
 int files_list(struct client *c), files_get(struct client *c), files_put(struct client *c);
 int files_delete(struct client *c), files_move(struct client *c);
 int artifacts_list(struct client *c), artifacts_get(struct client *c);
+int tools_list(struct client *c), tools_show(struct client *c), tools_create(struct client *c);
+int tools_update(struct client *c), tools_delete(struct client *c), tools_enable(struct client *c);
+int tools_disable(struct client *c), tools_share(struct client *c);
+int tools_unshare(struct client *c), tools_shares(struct client *c);
+int tools_versions(struct client *c), tools_restore(struct client *c), tools_run(struct client *c);
+int tools_schemas(struct client *c), tools_export(struct client *c);
+int tools_import(struct client *c);
 int key_list(struct client *c), key_create(struct client *c), key_revoke(struct client *c);
 // `isle run --url`; argv[0] is "run".
 int client_run(struct client *c, char **argv);
@@ -54,6 +61,13 @@ yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc
 
 // A call whose answer is printed: with --json whole, else by `print`. Exit status.
 int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data));
+
+// Reads the whole file, or standard input for "-". 0 or an exit status after a complaint.
+int client_read(const struct client *c, const char *path, struct buf *out);
+
+// Artifacts of a job (`data`: its result or answer), all or the one called `only`, into
+// --output-dir. Exit status.
+int artifacts_take(struct client *c, const char *job_id, yyjson_val *data, const char *only);
 
 // A number as JSON has it: digits, at most one point. Else a complaint, and false.
 bool client_number(const struct client *c, const char *option, const char *text);

@@ -1,14 +1,13 @@
 // `isle jobs`
 #include "base/fd.h"
 #include "base/text.h"
-#include "cli/report.h"
 #include "client/client.h"
+#include "client/ending.h"
 #include "client/follow.h"
 #include "client/print.h"
 #include "codec/json.h"
 #include "model/job.h"
 
-#include <fcntl.h>
 #include <string.h>
 
 #define JOBS "/sandbox/jobs"
@@ -85,33 +84,7 @@ int jobs_cancel(struct client *c)
     return client_tell(c, &call, tell_nothing);
 }
 
-// ---- The end of a job
-
-// A command's result is its output once more: that is not printed twice.
-static bool is_own_value(yyjson_val *root)
-{
-    const char *result = yyjson_get_str(yyjson_obj_get(root, "result"));
-    const char *output = yyjson_get_str(yyjson_obj_get(root, "stdout"));
-    return !result || !output || !strstr(output, result);
-}
-
-// As `isle run` ends: the result on stdout, a line for people on stderr, the job's exit status.
-// `live`: its output has been written.
-static int end_as_run(struct client *c, const struct buf *final, bool live, bool line_open)
-{
-    struct json_error ignored;
-    yyjson_doc *doc = json_parse_envelope(buf_text(final), final->len, &ignored);
-    yyjson_val *root = yyjson_doc_get_root(doc);
-    struct report report = {.json = c->command.options.json,
-                            .snippet = is_own_value(root),
-                            .terminal = isatty(STDERR_FILENO),
-                            .line_open = live && line_open,
-                            .out = stdout,
-                            .err = stderr};
-    int status = doc ? report_print(&report, final) : -EBADMSG;
-    yyjson_doc_free(doc);
-    return status >= 0 ? status : verb_complain("jobs", "the service's result is none");
-}
+// ---- isle jobs wait
 
 int jobs_wait(struct client *c)
 {
@@ -123,7 +96,7 @@ int jobs_wait(struct client *c)
     struct call_error why;
     snprintf(f.id, sizeof f.id, "%s", c->command.operands[0]);
     int e = follow_job(&f, &why);
-    int status = e ? client_fail(c, e, &why) : end_as_run(c, &f.final, true, f.line_open);
+    int status = e ? client_fail(c, e, &why) : ending_print(c, &f.final, f.line_open);
     follow_done(&f);
     return status;
 }
@@ -172,26 +145,6 @@ int jobs_events(struct client *c)
 
 // ---- isle jobs submit
 
-// The whole file, or standard input. 0 or an exit status after a complaint.
-static int read_job(const char *path, struct buf *out)
-{
-    bool own = strcmp(path, "-") == 0;
-    AUTO_CLOSE int fd =
-        own ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    char piece[8192];
-    for (ssize_t n = 1; n > 0;) {
-        n = fd < 0 ? -errno : fd_read_full(fd, piece, sizeof piece);
-        if (n < 0) {
-            return verb_complain("jobs", "%.300s: %s", path, strerrordesc_np((int)-n));
-        }
-        if (buf_add(out, piece, (size_t)n)) {
-            return verb_complain("jobs", "%.300s is above the maximum of %zu bytes", path,
-                                 out->max);
-        }
-    }
-    return 0;
-}
-
 // A job that has ended in time: its result as `isle run` tells it, with its output.
 static int end_of_submission(struct client *c, yyjson_val *data)
 {
@@ -201,22 +154,11 @@ static int end_of_submission(struct client *c, yyjson_val *data)
     for (size_t i = 0; status && i < ARRAY_LEN(ends); i++) {
         ended = ended || strcmp(status, ends[i]) == 0;
     }
-    if (!ended) {
-        int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);
-        return e ? verb_complain("jobs", "%s", strerrordesc_np(-e)) : 0;
+    if (ended) {
+        return ending_print_whole(c, data);
     }
-    AUTO_BUF struct buf final = BUF_INIT(CALL_RESULT_MAX);
-    if (json_write(&final, data)) {
-        return verb_complain("jobs", "the result is too large");
-    }
-    const char *out = yyjson_get_str(yyjson_obj_get(data, "stdout"));
-    const char *err = yyjson_get_str(yyjson_obj_get(data, "stderr"));
-    if (!c->command.options.json) {
-        print_text(stdout, out ? out : "");
-        fflush(stdout);
-        print_text(stderr, err ? err : "");
-    }
-    return end_as_run(c, &final, false, out && *out && out[strlen(out) - 1] != '\n');
+    int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);
+    return e ? verb_complain("jobs", "%s", strerrordesc_np(-e)) : 0;
 }
 
 int jobs_submit(struct client *c)
@@ -227,10 +169,7 @@ int jobs_submit(struct client *c)
     if (o->wait && !client_number(c, "--wait", o->wait)) {
         return CLI_REFUSED;
     }
-    sigset_t held;
-    client_unhold(c, &held);
-    int status = read_job(c->command.operands[0], &body);
-    sigprocmask(SIG_SETMASK, &held, NULL);
+    int status = client_read(c, c->command.operands[0], &body);
     if (status) {
         return status;
     }

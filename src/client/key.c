@@ -16,7 +16,12 @@ static const struct print_column columns[] = {
     {"revoked", "revoked_at"},
 };
 
-static int tell_list(yyjson_val *data) { return print_list(data, columns, ARRAY_LEN(columns)); }
+static int tell_list(yyjson_val *data)
+{
+    static const char none[] = "there is no key: whoever reaches the service may call it; "
+                               "`isle key create --team TEAM --name NAME` makes the first one";
+    return print_list_or(data, columns, ARRAY_LEN(columns), none);
+}
 
 // The key alone on standard output, so that a shell can take it.
 static int tell_created(yyjson_val *data)

@@ -1,6 +1,6 @@
 // isle-client: what of isle speaks to a service. `isle` starts it for its verbs jobs, sessions,
-// files, artifacts, key and run --url, with the same words; ISLE_URL and ISLE_KEY say where and
-// who.
+// files, artifacts, tools, key and run --url, with the same words; ISLE_URL and ISLE_KEY say where
+// and who.
 #include "base/fd.h"
 #include "cli/run_end.h"
 #include "cli/signals.h"
@@ -31,6 +31,22 @@ static const struct {
     {"files", "move", files_move},
     {"artifacts", "list", artifacts_list},
     {"artifacts", "get", artifacts_get},
+    {"tools", "list", tools_list},
+    {"tools", "show", tools_show},
+    {"tools", "create", tools_create},
+    {"tools", "update", tools_update},
+    {"tools", "delete", tools_delete},
+    {"tools", "enable", tools_enable},
+    {"tools", "disable", tools_disable},
+    {"tools", "share", tools_share},
+    {"tools", "unshare", tools_unshare},
+    {"tools", "shares", tools_shares},
+    {"tools", "versions", tools_versions},
+    {"tools", "restore", tools_restore},
+    {"tools", "run", tools_run},
+    {"tools", "schemas", tools_schemas},
+    {"tools", "export", tools_export},
+    {"tools", "import", tools_import},
     {"key", "list", key_list},
     {"key", "create", key_create},
     {"key", "revoke", key_revoke},
@@ -80,8 +96,9 @@ int main(int argc, char **argv)
     if (!v && (argc == 0 || strcmp(argv[0], "run") != 0)) {
         return verb_complain(NULL, "isle-client is started by isle: see `isle --help`");
     }
-    if (v && !remote_parse(v, argv, &c.command, &status)) {
-        return status;
+    if (!v || remote_parse(v, argv, &c.command, &status)) {
+        status = speak(&c, v, argv);
     }
-    return speak(&c, v, argv);
+    remote_done(&c.command);
+    return status;
 }

@@ -146,6 +146,14 @@ int print_list(yyjson_val *data, const struct print_column *columns, size_t n)
     return e;
 }
 
+int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n, const char *none)
+{
+    if (yyjson_arr_size(list_of(data)) == 0) {
+        fprintf(stderr, "isle: %s\n", none);
+    }
+    return print_list(data, columns, n);
+}
+
 int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n)
 {
     AUTO_BUF struct buf cell = BUF_INIT(TEXT_MAX);

@@ -20,6 +20,9 @@ int print_table(FILE *out, bool terminal, yyjson_val *array, const struct print_
 // A list that `data` is or has, and on stderr how the next page is asked for.
 int print_list(yyjson_val *data, const struct print_column *columns, size_t n);
 
+// The same; of a list without any entry stderr has the text instead.
+int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n, const char *none);
+
 // The named members of an object that are there, each "HEAD: VALUE" on a line.
 int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n);
 

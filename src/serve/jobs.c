@@ -130,7 +130,6 @@ void jobs_free(struct jobs *j)
         loop_timer_clear(j->config.loop, &t->caller);
         loop_timer_clear(j->config.loop, &t->record_again);
         pipeline_free(t->pipeline);
-        gathering_free(t->gathering);
         if (t->leased) {
             sessions_release(j->config.sessions, &t->lease, SESSIONS_MEASURE);
         }
@@ -142,15 +141,6 @@ void jobs_free(struct jobs *j)
 
 // ---- In ----------------------------------------------------------------------------------------
 
-int jobs_session_refusal(int error)
-{
-    return error == SESSIONS_MISSING   ? JOBS_NO_SESSION
-           : error == SESSIONS_EXPIRED ? JOBS_SESSION_GONE
-           : error == SESSIONS_NO_DISK ? -ENOSPC
-           : error > 0                 ? -EAGAIN
-                                       : error;
-}
-
 static int check_session(struct jobs *j, const char *team, const char *session)
 {
     struct session_lease l;
@@ -161,8 +151,7 @@ static int check_session(struct jobs *j, const char *team, const char *session)
     if (e == 0) {
         sessions_release(j->config.sessions, &l, SESSIONS_UNCHANGED);
     }
-    e = e > 0 ? jobs_session_refusal(e) : 0;
-    return e > 0 ? e : 0; // what is short is waited for
+    return e == SESSIONS_MISSING ? JOBS_NO_SESSION : e == SESSIONS_EXPIRED ? JOBS_SESSION_GONE : 0;
 }
 
 static bool holds_too_much(const struct jobs *j, const char *team)
@@ -216,7 +205,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     return 0;
 }
 
-void task_watch(struct task *t, struct jobs_watch *w)
+static void add_watch(struct task *t, struct jobs_watch *w)
 {
     w->job = t;
     w->next = t->watches;
@@ -232,7 +221,7 @@ int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, ch
         return e;
     }
     w->waits = true;
-    task_watch(t, w);
+    add_watch(t, w);
     memcpy(ret_id, t->id, sizeof t->id);
     jobs_pump_soon(j);
     return 0;
@@ -328,7 +317,7 @@ int jobs_watch(struct jobs *j, const char *team, const char *id, struct jobs_wat
         return -ENOENT;
     }
     w->waits = false;
-    task_watch(t, w);
+    add_watch(t, w);
     return 0;
 }
 

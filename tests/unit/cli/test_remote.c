@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-enum { MAX = 10 };
+enum { MAX = 12 };
 
 static int parse(const char *const *words, struct remote_command *c)
 {
@@ -39,6 +39,13 @@ static void what_is_taken(void **state)
         {{"files", "move", "s:p", "q", "--replace"}, "move", 2},
         {{"files", "list", "-r", "s"}, "list", 1},
         {{"artifacts", "get", "j", "n", "--output-dir", "d"}, "get", 2},
+        {{"tools"}, "list", 0},
+        {{"tools", "create", "f.py", "-p", "a", "--parameter=b:integer"}, "create", 1},
+        {{"tools", "update", "t", "--name", "u"}, "update", 1},
+        {{"tools", "share", "t", "team", "--permission", "read_only"}, "share", 2},
+        {{"tools", "run", "t"}, "run", 1},
+        {{"tools", "run", "t", "a=1", "b=2", "c=3", "d=4", "e=5", "--json", "f=6"}, "run", 7},
+        {{"tools", "export"}, "export", 0},
         {{"key", "create", "--team=a", "--name=b", "--admin"}, "create", 0},
         {{"key", "--url", "unix:/x", "--key", "k", "--json"}, "list", 0},
     };
@@ -50,6 +57,7 @@ static void what_is_taken(void **state)
         for (size_t k = 0; k < c.n_operands; k++) {
             assert_non_null(c.operands[k]);
         }
+        remote_done(&c);
     }
 }
 
@@ -70,6 +78,11 @@ static void what_is_refused(void **state)
         {"files", "get", "s:p", "x", "y"},
         {"files", "move", "s:p"},
         {"artifacts", "get", "j"},
+        {"tools", "run"},
+        {"tools", "show", "a", "b"},
+        {"tools", "share", "t", "team"},
+        {"tools", "list", "-p", "a"},
+        {"tools", "restore", "t"},
         {"key", "create", "--team", "a"},
         {"key", "create", "--name", "a"},
         {"key", "revoke"},
@@ -77,6 +90,26 @@ static void what_is_refused(void **state)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct remote_command c;
         assert_int_equal(parse(rows[i], &c), CLI_REFUSED);
+        remote_done(&c);
+    }
+}
+
+static void how_many_arguments(void **state)
+{
+    (void)state;
+    enum { WORDS = 66 };
+    for (size_t n = WORDS; n < WORDS + 3; n++) { // the verb, its action, the tool, 64 or more
+        char verb[] = "tools", action[] = "run", word[] = "a=1";
+        char *argv[WORDS + 4] = {verb, action};
+        struct remote_command c;
+        int status = 0;
+        for (size_t i = 2; i < n + 1; i++) {
+            argv[i] = word;
+        }
+        bool taken = remote_parse(remote_find(argv[0]), argv, &c, &status);
+        assert_int_equal(taken, n == WORDS);
+        assert_int_equal(status, taken ? 0 : CLI_REFUSED);
+        remote_done(&c);
     }
 }
 
@@ -85,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_taken),
         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(how_many_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

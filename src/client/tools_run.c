@@ -1,0 +1,176 @@
+// `isle tools run`: words become arguments of the tool's types, and its end is told as `isle run`
+// tells a job's.
+#include "client/tools.h"
+
+#include "base/fd.h"
+#include "client/ending.h"
+#include "codec/json.h"
+#include "codec/json_out.h"
+#include "codec/utf8.h"
+
+#include <string.h>
+
+enum {
+    ARGUMENTS_MAX = 16 << 20,
+    CALL_MAX_S = 11 * 60, // no tool runs longer than ten minutes
+};
+
+// The declared parameter of that name; NULL.
+static yyjson_val *parameter_of(yyjson_val *tool, const char *name, size_t len)
+{
+    size_t i, n;
+    yyjson_val *p;
+    yyjson_arr_foreach(yyjson_obj_get(tool, "parameters"), i, n, p)
+    {
+        if (yyjson_equals_strn(yyjson_obj_get(p, "name"), name, len)) {
+            return p;
+        }
+    }
+    return NULL;
+}
+
+// A text parameter takes the word as it is, another one as JSON. What is neither goes as text: the
+// service says what it should have been, together with all else that is wrong.
+static void put_word(struct buf *out, yyjson_val *tool, const char *word)
+{
+    const char *value = strchr(word, '=');
+    size_t len = (size_t)(value++ - word);
+    yyjson_val *p = parameter_of(tool, word, len);
+    struct json_error ignored;
+    bool text = !p || yyjson_equals_str(yyjson_obj_get(p, "type"), "string");
+    if (!text && json_check(value, strlen(value), &ignored) == 0) {
+        tools_put(out, word, len, value);
+        return;
+    }
+    AUTO_BUF struct buf quoted = BUF_INIT(ARGUMENTS_MAX);
+    utf8_json_string(&quoted, value, strlen(value));
+    tools_put(out, word, len, buf_text(&quoted));
+}
+
+// Is this name among the words?
+static bool is_word(const struct remote_command *c, const char *name, size_t len, size_t before)
+{
+    for (size_t i = 1; i < before; i++) {
+        const char *word = c->operands[i];
+        if (strlen(word) > len && memcmp(word, name, len) == 0 && word[len] == '=') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int check_words(const struct remote_command *c)
+{
+    for (size_t i = 1; i < c->n_operands; i++) {
+        const char *word = c->operands[i], *value = strchr(word, '=');
+        if (!value || value == word) {
+            return verb_complain("tools", "%.100s: an argument is NAME=VALUE", word);
+        }
+        if (!utf8_valid(word, strlen(word))) {
+            return verb_complain("tools", "%.100s: not valid UTF-8", word);
+        }
+        if (is_word(c, word, (size_t)(value - word), i)) {
+            return verb_complain("tools", "%.*s: given twice", (int)(value - word), word);
+        }
+    }
+    return 0;
+}
+
+// The file's members that no word replaces. 0 or an exit status after a complaint.
+static int put_file(const struct client *c, struct buf *out)
+{
+    AUTO_BUF struct buf text = BUF_INIT(ARGUMENTS_MAX);
+    const char *path = c->command.options.arguments;
+    struct json_error why;
+    size_t i, n;
+    yyjson_val *key, *value;
+    int status = client_read(c, path, &text);
+    if (status) {
+        return status;
+    }
+    yyjson_doc *doc = json_parse(buf_text(&text), text.len, &why);
+    if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+        status = verb_complain("tools", "--arguments: %.300s: %s", path,
+                               doc ? "must be an object" : why.text);
+    }
+    yyjson_obj_foreach(yyjson_doc_get_root(doc), i, n, key, value)
+    {
+        if (!is_word(&c->command, yyjson_get_str(key), yyjson_get_len(key),
+                     c->command.n_operands)) {
+            tools_put_value(out, key, value);
+        }
+    }
+    yyjson_doc_free(doc);
+    return status;
+}
+
+static int put_call(const struct client *c, struct buf *body, yyjson_val *tool)
+{
+    const struct remote_options *o = &c->command.options;
+    int status = 0;
+    json_begin(body, NULL, '{');
+    json_put_text(body, "tool_id", yyjson_get_str(yyjson_obj_get(tool, "id")));
+    json_begin(body, "arguments", '{');
+    status = o->arguments ? put_file(c, body) : 0;
+    for (size_t i = 1; !status && i < c->command.n_operands; i++) {
+        put_word(body, tool, c->command.operands[i]);
+    }
+    json_end(body, '}');
+    if (o->timeout) {
+        json_put_json(body, "timeout", o->timeout);
+    }
+    if (o->session) {
+        json_put_text(body, "session_id", o->session);
+    }
+    json_end(body, '}');
+    return status         ? status
+           : !body->error ? 0
+                          : verb_complain("tools",
+                                          "the arguments are above the maximum of %d "
+                                          "bytes",
+                                          ARGUMENTS_MAX);
+}
+
+// 0 or an exit status after a complaint.
+static int put_request(struct client *c, struct buf *body)
+{
+    yyjson_doc *doc;
+    const char *timeout = c->command.options.timeout;
+    int status = check_words(&c->command);
+    if (status || (timeout && !client_number(c, "--timeout", timeout))) {
+        return CLI_REFUSED;
+    }
+    yyjson_val *tool = tools_fetch(c, &doc, &status);
+    if (tool) {
+        status = put_call(c, body, tool);
+        yyjson_doc_free(doc);
+    }
+    return status;
+}
+
+int tools_run(struct client *c)
+{
+    AUTO_BUF struct buf body = BUF_INIT(ARGUMENTS_MAX);
+    yyjson_doc *doc;
+    int status = put_request(c, &body);
+    if (status) {
+        return status;
+    }
+    struct call call = CALL_INIT("POST", CLIENT_API TOOLS "/execute");
+    call.body = buf_text(&body);
+    call.body_len = body.len;
+    call.max_bytes = CALL_RESULT_MAX;
+    call.silence_s = CALL_MAX_S;
+    yyjson_val *data = client_ask(c, &call, &doc, &status);
+    if (!data) {
+        return status;
+    }
+    status = ending_print_whole(c, data);
+    const char *job = yyjson_get_str(yyjson_obj_get(data, "job_id"));
+    if (c->command.options.output_dir && job) {
+        int fetched = artifacts_take(c, job, data, NULL);
+        status = status ? status : fetched;
+    }
+    yyjson_doc_free(doc);
+    return status;
+}
