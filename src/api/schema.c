@@ -363,21 +363,6 @@ static bool is_team(const char *text, size_t len)
            all_of(text, len, LETTERS DIGITS "._:@-");
 }
 
-// What would end a line or move a cursor: C0, DEL, and the line ends of Unicode and C1 in UTF-8.
-static bool is_line(const char *text, size_t len)
-{
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-        unsigned char next = i + 1 < len ? (unsigned char)text[i + 1] : 0;
-        unsigned char last = i + 2 < len ? (unsigned char)text[i + 2] : 0;
-        if (c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next <= 0x9f) ||
-            (c == 0xe2 && next == 0x80 && (last == 0xa8 || last == 0xa9))) {
-            return false;
-        }
-    }
-    return true;
-}
-
 static bool is_base64(const char *text, size_t len)
 {
     size_t bytes;
@@ -403,7 +388,7 @@ static const struct {
     [SCHEMA_FORM_TEAM] = {is_team, "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
                           "a team's name: up to 128 of A-Z a-z 0-9 . _ : @ -, the first a letter "
                           "or a digit"},
-    [SCHEMA_FORM_LINE] = {is_line, "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
+    [SCHEMA_FORM_LINE] = {utf8_is_line, "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
                           "one line without control characters"},
     [SCHEMA_FORM_BASE64] = {is_base64, "^[A-Za-z0-9+/]*={0,2}$", "base64 with its padding"},
     [SCHEMA_FORM_SHA256] = {is_sha256, "^(sha256:)?[0-9a-fA-F]{64}$",

@@ -244,6 +244,142 @@ int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret)
     return decimal(v, digits, false, ret);
 }
 
+// ---- Equal
+
+// Without zeros at either end: then equal numbers have equal digits and powers.
+static void number_trim(struct number *n)
+{
+    while (n->text_len > 0 && (*n->text == '0' || *n->text == '.')) {
+        n->text++;
+        n->text_len--;
+    }
+    while (n->text_len > 0 && strchr("0.", n->text[n->text_len - 1])) {
+        n->power += n->text[--n->text_len] == '0';
+    }
+}
+
+static bool number_equal(const yyjson_val *a, const yyjson_val *b)
+{
+    struct number x, y;
+    size_t len = yyjson_get_len(plain(a));
+    if (len == yyjson_get_len(plain(b)) &&
+        memcmp(yyjson_get_raw(plain(a)), yyjson_get_raw(plain(b)), len) == 0) {
+        return true;
+    }
+    if (!number_split(a, &x) || !number_split(b, &y)) {
+        return false;
+    }
+    number_trim(&x);
+    number_trim(&y);
+    if (x.text_len == 0 || y.text_len == 0) {
+        return x.text_len == y.text_len; // zero, with either sign
+    }
+    // An exponent of so many digits was not read to its end.
+    if (x.negative != y.negative || x.power != y.power || x.power >= POWER_MAX ||
+        x.power <= -POWER_MAX) {
+        return false;
+    }
+    size_t i = 0, k = 0;
+    while (i < x.text_len && k < y.text_len) {
+        i += x.text[i] == '.';
+        k += y.text[k] == '.';
+        if (x.text[i++] != y.text[k++]) {
+            return false;
+        }
+    }
+    return i == x.text_len && k == y.text_len;
+}
+
+static bool scalar_equal(yyjson_val *a, yyjson_val *b)
+{
+    if (yyjson_is_raw(a)) {
+        return number_equal(a, b);
+    }
+    if (!yyjson_is_str(a)) {
+        return yyjson_is_true(a) == yyjson_is_true(b);
+    }
+    size_t len = yyjson_get_len(a);
+    return len == yyjson_get_len(b) && memcmp(yyjson_get_str(a), yyjson_get_str(b), len) == 0;
+}
+
+// Two open containers whose values are being compared.
+struct open_pair {
+    yyjson_val *next; // of the first; in an object its name
+    size_t left;
+    bool object;
+    yyjson_arr_iter array; // of the second
+    yyjson_obj_iter names;
+};
+
+static bool pair_open(struct open_pair *p, yyjson_val *a, yyjson_val *b)
+{
+    if (yyjson_get_len(a) != yyjson_get_len(b)) {
+        return false;
+    }
+    *p = (struct open_pair){
+        .next = unsafe_yyjson_get_first(a), .left = yyjson_get_len(a), .object = yyjson_is_obj(a)};
+    return p->object ? yyjson_obj_iter_init(b, &p->names) : yyjson_arr_iter_init(b, &p->array);
+}
+
+// The next value of the first, and what the second has in its place, or NULL.
+static yyjson_val *pair_next(struct open_pair *p, yyjson_val **ret_a)
+{
+    yyjson_val *a = p->next;
+    yyjson_val *b = p->object
+                        ? yyjson_obj_iter_getn(&p->names, yyjson_get_str(a), yyjson_get_len(a))
+                        : yyjson_arr_iter_next(&p->array);
+    *ret_a = p->object ? a + 1 : a;
+    p->next = unsafe_yyjson_get_next(*ret_a);
+    p->left--;
+    return b;
+}
+
+bool json_equal(const yyjson_val *one, const yyjson_val *other)
+{
+    struct open_pair open[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];
+    yyjson_val *a = plain(one), *b = plain(other);
+    size_t depth = 0;
+    for (;;) {
+        if (!b || yyjson_get_type(a) != yyjson_get_type(b)) {
+            return false;
+        }
+        if (!yyjson_is_ctn(a)) {
+            if (!scalar_equal(a, b)) {
+                return false;
+            }
+        } else if (depth == ARRAY_LEN(open) || !pair_open(&open[depth++], a, b)) {
+            return false;
+        }
+        while (depth > 0 && open[depth - 1].left == 0) {
+            depth--;
+        }
+        if (depth == 0) {
+            return true;
+        }
+        b = pair_next(&open[depth - 1], &a);
+    }
+}
+
+size_t json_depth(const yyjson_val *v)
+{
+    size_t left[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];
+    size_t depth = 0, most = 0;
+    yyjson_val *at = plain(v);
+    do {
+        if (yyjson_is_ctn(at) && depth < ARRAY_LEN(left)) {
+            left[depth++] = entries_of(at) + 1;
+            most = depth > most ? depth : most;
+        }
+        while (depth > 0 && --left[depth - 1] == 0) {
+            depth--;
+        }
+        at++;
+    } while (depth > 0);
+    return most;
+}
+
+// ---- Write
+
 static void write_scalar(struct buf *out, yyjson_val *v)
 {
     if (yyjson_is_str(v)) {

@@ -42,6 +42,12 @@ int json_decimal(const yyjson_val *v, int digits, int64_t *ret);
 // rounding.
 int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret);
 
+// Are they the same value? Numbers by what they are worth, exactly, whatever their length (1, 1.0,
+// 10e-1); names of an object in any order.
+bool json_equal(const yyjson_val *a, const yyjson_val *b);
+// How many containers stand in one another; 0: a scalar.
+size_t json_depth(const yyjson_val *v);
+
 // Appends the value as compact JSON, digits and key order kept, characters not escaped. 0 or
 // -errno.
 int json_write(struct buf *out, const yyjson_val *v);

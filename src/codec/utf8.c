@@ -87,6 +87,20 @@ size_t utf8_cut(const char *data, size_t len)
     return len;
 }
 
+bool utf8_is_line(const char *data, size_t len)
+{
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)data[i];
+        unsigned char next = i + 1 < len ? (unsigned char)data[i + 1] : 0;
+        unsigned char last = i + 2 < len ? (unsigned char)data[i + 2] : 0;
+        if (c < 0x20 || c == 0x7f || (c == 0xc2 && next >= 0x80 && next <= 0x9f) ||
+            (c == 0xe2 && next == 0x80 && (last == 0xa8 || last == 0xa9))) {
+            return false;
+        }
+    }
+    return true;
+}
+
 size_t utf8_valid_prefix(const char *data, size_t len)
 {
     return valid_span((const uint8_t *)data, len);

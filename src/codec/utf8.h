@@ -16,6 +16,9 @@ bool utf8_valid(const char *data, size_t len);
 // Length of the longest prefix that is valid: where the first byte is that is not.
 size_t utf8_valid_prefix(const char *data, size_t len);
 
+// Of valid UTF-8: does nothing in it end a line or move a cursor (C0, DEL, C1, U+2028, U+2029)?
+bool utf8_is_line(const char *data, size_t len);
+
 // Appends data as valid UTF-8: each maximal invalid part becomes one U+FFFD (WHATWG rule, as
 // Python's and browsers' "replace"); NUL stays. 0 or -errno.
 int utf8_clean(struct buf *out, const char *data, size_t len);

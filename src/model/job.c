@@ -374,19 +374,29 @@ static const struct field {
     {"js_packages", job_parse_js_packages},
 };
 
+int job_go_on(struct parse *p, int e)
+{
+    if (e != -EINVAL || !p->fault) {
+        return e;
+    }
+    p->n_faults++;
+    p->fault(p->ctx, p->error);
+    return 0;
+}
+
 static int parse_fields(struct parse *p)
 {
     const char *names[ARRAY_LEN(fields)];
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
         names[i] = fields[i].name;
     }
-    int e = job_only_known(p, "", p->root, names, ARRAY_LEN(names));
+    int e = job_go_on(p, job_only_known(p, "", p->root, names, ARRAY_LEN(names)));
     for (size_t i = 0; i < ARRAY_LEN(fields) && !e; i++) {
         if (!absent(p, fields[i].name)) {
-            e = fields[i].parse(p, yyjson_obj_get(p->root, fields[i].name));
+            e = job_go_on(p, fields[i].parse(p, yyjson_obj_get(p->root, fields[i].name)));
         }
     }
-    return e;
+    return p->n_faults ? -EINVAL : e;
 }
 
 static void free_list(char **list)
@@ -483,7 +493,7 @@ static int parse_root(struct parse *p)
     }
     int e = parse_fields(p);
     e = e ? e : check_kind(p);
-    e = e ? e : job_check_packages(p);
+    e = e || p->fault ? e : job_check_packages(p);
     return e ? e : fill_defaults(p->job);
 }
 
@@ -498,10 +508,24 @@ int job_parse_value(yyjson_val *value, int n_fds, struct job *ret, struct job_er
 {
     init(ret);
     AUTO_FREE bool *used = calloc((size_t)(n_fds > 0 ? n_fds : 1), sizeof *used);
-    struct parse p = {ret, ret_error, value, used, n_fds};
+    struct parse p = {
+        .job = ret, .error = ret_error, .root = value, .fd_used = used, .n_fds = n_fds};
     int e = used ? parse_root(&p) : -ENOMEM;
     if (e && e != -EINVAL) {
         job_refuse(ret_error, "job", "%s", strerrordesc_np(-e));
+    }
+    return e;
+}
+
+int job_parse_saved(yyjson_val *value, struct job *ret,
+                    void (*fault)(void *ctx, const struct job_error *e), void *ctx)
+{
+    struct job_error why;
+    struct parse p = {.job = ret, .error = &why, .root = value, .fault = fault, .ctx = ctx};
+    init(ret);
+    int e = parse_root(&p);
+    if (e == -EINVAL && !p.n_faults) { // of the fields together
+        fault(ctx, &why);
     }
     return e;
 }

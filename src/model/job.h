@@ -121,6 +121,12 @@ int job_parse(const char *json, size_t len, int n_fds, struct job *ret,
               struct job_error *ret_error);
 // The same of a document that was read already, as json_parse_envelope() does: `value` is its root.
 int job_parse_value(yyjson_val *value, int n_fds, struct job *ret, struct job_error *ret_error);
+// The same of a job that is kept for later, as a code tool's is: it may ask for packages, which are
+// refused when it is to run. `fault` is told the first fault of each field.
+int job_parse_saved(yyjson_val *value, struct job *ret,
+                    void (*fault)(void *ctx, const struct job_error *e), void *ctx);
+// NAME==VERSION or NAME@VERSION, as the packages of a job in that language are named?
+bool job_is_package(enum language language, const char *text, size_t len);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no
 // field names.
 void job_bind(struct job *j, int *fds, int n_fds);

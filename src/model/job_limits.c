@@ -89,7 +89,7 @@ int job_parse_limits(struct parse *p, yyjson_val *v)
     yyjson_val *key, *value;
     yyjson_obj_foreach(v, i, count, key, value)
     {
-        int e = job_read_limit(key, value, &p->job->limits, p->error);
+        int e = job_go_on(p, job_read_limit(key, value, &p->job->limits, p->error));
         if (e) {
             return e;
         }

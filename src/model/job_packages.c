@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { PACKAGE_BYTES = 256 };
+
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -61,8 +63,15 @@ static bool is_js_package(const char *text, size_t len)
            only(at + 1, version, LETTERS DIGITS ".+-") && strchr(DIGITS, at[1]);
 }
 
-static int parse_packages(struct parse *p, const char *name, yyjson_val *v,
-                          bool (*is_package)(const char *text, size_t len), const char *wanted)
+bool job_is_package(enum language language, const char *text, size_t len)
+{
+    return len <= PACKAGE_BYTES && (language == LANGUAGE_PYTHON       ? is_python_package(text, len)
+                                    : language == LANGUAGE_JAVASCRIPT ? is_js_package(text, len)
+                                                                      : false);
+}
+
+static int parse_packages(struct parse *p, const char *name, yyjson_val *v, enum language language,
+                          const char *wanted)
 {
     char field[48], shown[SHOWN_BYTES];
     size_t i, count;
@@ -76,8 +85,8 @@ static int parse_packages(struct parse *p, const char *name, yyjson_val *v,
     }
     yyjson_arr_foreach(v, i, count, one)
     {
-        if (!yyjson_is_str(one) || yyjson_get_len(one) > 256 ||
-            !is_package(yyjson_get_str(one), yyjson_get_len(one))) {
+        if (!yyjson_is_str(one) ||
+            !job_is_package(language, yyjson_get_str(one), yyjson_get_len(one))) {
             snprintf(field, sizeof field, "%s[%zu]", name, i);
             return job_refuse(p->error, field, "must be %s, not %s", wanted, job_show(one, shown));
         }
@@ -87,12 +96,12 @@ static int parse_packages(struct parse *p, const char *name, yyjson_val *v,
 
 int job_parse_python_packages(struct parse *p, yyjson_val *v)
 {
-    return parse_packages(p, "python_packages", v, is_python_package, "NAME==VERSION");
+    return parse_packages(p, "python_packages", v, LANGUAGE_PYTHON, "NAME==VERSION");
 }
 
 int job_parse_js_packages(struct parse *p, yyjson_val *v)
 {
-    return parse_packages(p, "js_packages", v, is_js_package, "NAME@VERSION");
+    return parse_packages(p, "js_packages", v, LANGUAGE_JAVASCRIPT, "NAME@VERSION");
 }
 
 // http or https, a host, and no name or password before it.

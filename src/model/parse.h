@@ -10,6 +10,10 @@ struct parse {
     yyjson_val *root;
     bool *fd_used; // n_fds of them
     int n_fds;
+    // Of a job that is kept: told of the fault of each field. NULL: the first one ends it.
+    void (*fault)(void *ctx, const struct job_error *e);
+    void *ctx;
+    unsigned n_faults;
 };
 
 // Each 0 or -EINVAL with p->error, or -ENOMEM.
@@ -30,6 +34,8 @@ int job_check_packages(struct parse *p);
 // content_base64, expected_size and expected_checksum of an input file.
 int job_parse_content(struct parse *p, const char *where, yyjson_val *v, struct job_file *f);
 
+// After a fault of one field: 0 where the others are looked at all the same (p->fault).
+int job_go_on(struct parse *p, int e);
 int job_wrong_type(struct parse *p, const char *field, yyjson_val *v, const char *wanted);
 // The object's members against a list of names: the first unknown one is refused.
 int job_only_known(struct parse *p, const char *where, yyjson_val *object, const char *const *names,

@@ -25,7 +25,6 @@ enum {
     TOOL_BYTES_MAX = 2 << 20,     // of the canonical form
     TOOL_FAULTS_MAX = 20,         // that are told; then how many more
     TOOL_FAULTS_BYTES = 16 << 10, // room that so many need
-    TOOL_MIN_TIMEOUT_MS = 1000,   // of a saved limits.timeout_seconds
 };
 
 enum tool_type { // of a parameter; names as JSON Schema has them
@@ -80,7 +79,7 @@ void tool_done(struct tool *t);
 int tool_write(struct buf *out, const struct tool *t);
 
 // The parameters as a JSON Schema object: {"type":"object","properties":{...},"required":[...],
-// "additionalProperties":false}, as the element of an array or after its key.
+// "additionalProperties":false}. The bare value: what is before it is the caller's.
 int tool_write_schema(struct buf *out, const struct tool *t);
 
 // Arguments (NULL: none) against the parameters: type, enum, required; unknown names are faults,

@@ -305,9 +305,82 @@ static void writes_piece_by_piece(void **state)
     assert_int_equal(full.error, -EMSGSIZE);
 }
 
+static bool equal(const char *one, const char *other)
+{
+    struct json_error e;
+    yyjson_doc *a = json_parse(one, strlen(one), &e), *b = json_parse(other, strlen(other), &e);
+    assert_non_null(a);
+    assert_non_null(b);
+    bool there = json_equal(yyjson_doc_get_root(a), yyjson_doc_get_root(b));
+    assert_int_equal(json_equal(yyjson_doc_get_root(b), yyjson_doc_get_root(a)), there);
+    yyjson_doc_free(a);
+    yyjson_doc_free(b);
+    return there;
+}
+
+static void compares_values(void **state)
+{
+    (void)state;
+    // Each row: equal ones; the rows differ from one another.
+    static const char *const rows[][5] = {
+        {"0", "-0", "0.000", "0e99999999"},
+        {"1", "1.0", "10e-1", "0.1E+1", "1.00"},
+        {"-1", "-1.0"},
+        {"100", "1e2", "100.00", "0.001e5"},
+        {"1.5", "15e-1", "1.50"},
+        {"15", "1.5e1"},
+        {"12345678901234567890123", "1.2345678901234567890123e22"},
+        {"12345678901234567890124"},
+        {"1e99999999", "1e99999999"},
+        {"1e99999998"},
+        {"true"},
+        {"false"},
+        {"null"},
+        {"\"1\"", "\"\\u0031\""},
+        {"\"a\\u0000b\""},
+        {"\"a\\u0000c\""},
+        {"[]"},
+        {"{}"},
+        {"[[]]"},
+        {"[{}]"},
+        {"[1,[2,3]]", "[1.0,[2e0,3]]"},
+        {"[1,[3,2]]"},
+        {"[[1,2],3]"},
+        {"{\"a\":1,\"b\":[{\"c\":2}]}", "{\"b\":[{\"c\":2.0}],\"a\":1}"},
+        {"{\"a\":1,\"b\":[{\"d\":2}]}"},
+        {"{\"a\":1,\"c\":[{\"c\":2}]}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        for (size_t k = 0; k < ARRAY_LEN(rows); k++) {
+            for (size_t n = 0; n < ARRAY_LEN(rows[k]) && rows[k][n]; n++) {
+                if (equal(rows[i][0], rows[k][n]) != (i == k)) {
+                    fail_msg("%s and %s", rows[i][0], rows[k][n]);
+                }
+            }
+        }
+    }
+}
+
+static void tells_the_depth(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t depth;
+    } rows[] = {{"1", 0}, {"[]", 1}, {"[[],[[]],1]", 3}, {"{\"a\":{\"b\":1},\"c\":[[[2]]]}", 4}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct json_error e;
+        yyjson_doc *doc = json_parse(rows[i].text, strlen(rows[i].text), &e);
+        assert_int_equal(json_depth(yyjson_doc_get_root(doc)), rows[i].depth);
+        yyjson_doc_free(doc);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(compares_values),
+        cmocka_unit_test(tells_the_depth),
         cmocka_unit_test(refuses),
         cmocka_unit_test(accepts),
         cmocka_unit_test(names_the_duplicate),
