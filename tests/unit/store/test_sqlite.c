@@ -109,6 +109,101 @@ static void migrations_are_whole_or_not_there(void **state)
     sqlite3_close(db);
 }
 
+static sqlite3 *open_file(const char *place)
+{
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/isle.db", place);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    return db;
+}
+
+static char *read_whole(const char *path)
+{
+    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    assert_int_equal(fstat(fd, &st), 0);
+    char *all = calloc(1, (size_t)st.st_size + 1);
+    assert_non_null(all);
+    assert_int_equal(read(fd, all, (size_t)st.st_size), st.st_size);
+    return all;
+}
+
+static struct store_outcome make_tool(struct harness *h, enum store_write_kind kind, const char *id,
+                                      const char *body)
+{
+    struct store_write w = {.kind = kind};
+    w.tool = (struct store_tool){
+        .id = text(id), .team = text("red"), .name = text(id), .body = text(body)};
+    return harness_write(h, &w);
+}
+
+static void a_store_of_version_1_goes_on(void **state)
+{
+    (void)state;
+    struct harness h;
+    AUTO_FREE char *sql = read_whole(ISLE_VERSION_1);
+    harness_start(&h, open_sqlite);
+    store_close(h.store);
+    char path[128];
+    snprintf(path, sizeof path, "%s/isle.db", h.place);
+    assert_int_equal(unlink(path), 0);
+    sqlite3 *db = open_file(h.place);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(version_of(db), 1);
+    sqlite3_close(db);
+    assert_int_equal(open_sqlite(h.loop, h.place, h.now_ms, &h.store), 0);
+    for (int i = 0; i < 2; i++) { // after the migration, and after one more start
+        struct store_query q = {
+            .kind = STORE_LIST_JOBS, .team = text("red"), .status = -1, .limit = 10};
+        const struct rows *r = harness_read(&h, &q);
+        assert_int_equal(r->n, 2);
+        SAME(r->at[0].job.reason, "ok");
+        assert_int_equal(r->at[0].job.status, STATUS_COMPLETED);
+        const struct store_record *job =
+            harness_one(&h, STORE_GET_JOB, "01a22a34-bb9c-76cd-ae32-52a880f99a3e", "red");
+        assert_non_null(job);
+        SAME(job->job.request, "{\"language\":\"python\",\"code\":\"print(1)\"}");
+        assert_non_null(job->job.result.data);
+        q = (struct store_query){.kind = STORE_LIST_SESSIONS, .team = text("red"), .limit = 10};
+        assert_int_equal(harness_read(&h, &q)->n, 1);
+        assert_int_equal(harness_one(&h, STORE_FIND_KEY, NULL, "blue")->key.admin, 1);
+        assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "t", "{}").error,
+                         i == 0 ? 0 : STORE_CONFLICT);
+        assert_non_null(harness_one(&h, STORE_GET_TOOL, "t", "red"));
+        harness_reopen(&h);
+    }
+    harness_end(&h);
+}
+
+// A team's definitions are counted in bytes, old versions too. That it has nearly as many as it may
+// is written here, as to send them takes long.
+static void bytes_of_tools_are_bounded(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_start(&h, open_sqlite);
+    assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "t", "1234").error, 0);
+    assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "t", "12345").error, 0);
+    sqlite3 *db = open_file(h.place);
+    AUTO_FREE char *sql = NULL;
+    assert_true(asprintf(&sql, "UPDATE tools SET bytes = bytes + %d WHERE bytes = 9",
+                         STORE_TOOLS_BYTES - 9 - 20) > 0);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "u", "123456789").error, 0); // 11 are left
+    assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "123456789012").error, STORE_IS_FULL);
+    assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "123456789012").error, STORE_IS_FULL);
+    assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "123456789").error, 0); // as it is
+    assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "12345678901").error, 0);
+    assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "1").error, STORE_IS_FULL);
+    struct store_write w = {.kind = STORE_TOOL_DELETE, .tool = {.id = text("t")}};
+    assert_int_equal(harness_write(&h, &w).error, 0);
+    assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "123456789012").error, 0);
+    sqlite3_close(db);
+    harness_end(&h);
+}
+
 static void a_newer_store_is_left_alone(void **state)
 {
     (void)state;
@@ -379,6 +474,8 @@ int main(void)
         cmocka_unit_test(its_files_are_its_own),
         cmocka_unit_test(others_see_that_it_is_in_use),
         cmocka_unit_test(migrations_are_whole_or_not_there),
+        cmocka_unit_test(a_store_of_version_1_goes_on),
+        cmocka_unit_test(bytes_of_tools_are_bounded),
         cmocka_unit_test(a_newer_store_is_left_alone),
         cmocka_unit_test(damage_is_found_at_the_start),
         cmocka_unit_test(an_answered_write_has_been_synced),
