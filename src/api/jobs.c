@@ -1,7 +1,7 @@
 // jobs.c: jobs that are accepted, and run whatever becomes of their caller.
 #include "api/job_call.h"
+#include "api/page.h"
 #include "api/route.h"
-#include "api/schema.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { LIST_BYTES = 1 << 20 };
 
 // ---- Submit ------------------------------------------------------------------------------------
 
@@ -169,28 +167,17 @@ static void get_job(struct api_call *c)
 
 // ---- List --------------------------------------------------------------------------------------
 
-struct listing {
-    struct buf data;
-    int64_t limit, rows;
-    char last[STORE_ID_MAX + 1];
-};
-
-static void list_end(struct api_call *c)
-{
-    struct listing *l = c->ctx;
-    buf_free(&l->data);
-    free(l);
-}
-
 static void on_row(void *ctx, const struct store_record *r)
 {
-    const struct api_call *c = ctx;
-    struct listing *l = c->ctx;
+    struct api_call *c = ctx;
     const struct store_job *j = &r->job;
-    struct buf *out = &l->data;
-    snprintf(l->last, sizeof l->last, "%.*s", (int)j->id.len, j->id.data);
-    enum job_status status = jobs_status(c->with->jobs, l->last, (enum job_status)j->status);
-    l->rows++;
+    struct buf *out = api_page_row(c, j->id);
+    if (!out) {
+        return;
+    }
+    char id[STORE_ID_MAX + 1];
+    snprintf(id, sizeof id, "%.*s", (int)j->id.len, j->id.data);
+    enum job_status status = jobs_status(c->with->jobs, id, (enum job_status)j->status);
     json_begin(out, NULL, '{');
     json_put_bytes(out, "job_id", j->id.data, j->id.len);
     json_put_text(out, "status", status_names[status]);
@@ -200,23 +187,6 @@ static void on_row(void *ctx, const struct store_record *r)
     json_put_time(out, "started_at", j->started_ms);
     json_put_time(out, "ended_at", j->ended_ms);
     json_end(out, '}');
-}
-
-static void on_end(void *ctx, int error)
-{
-    struct api_call *c = ctx;
-    struct listing *l = c->ctx;
-    if (error == STORE_MISSING) {
-        api_fail(c, API_VALIDATION, "cursor: there is no such job any more; begin anew");
-    } else if (error) {
-        api_fail_no_record(c);
-    } else {
-        json_end(&l->data, ']');
-        json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
-        json_end(&l->data, '}');
-        api_reply(c, 200, &l->data);
-    }
-    api_call_release(c);
 }
 
 // -1: any.
@@ -231,29 +201,16 @@ static int status_of(const char *text)
 
 static void list_jobs(struct api_call *c)
 {
-    const char *cursor = api_query(c, "cursor");
-    int64_t limit = api_query_number(c, "limit", API_LIST_LIMIT);
-    if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
-        api_fail(c, API_VALIDATION, "cursor: must be next_cursor of the page before");
+    struct api_page *p = api_page_begin(c, SCHEMA_FORM_ID, API_LIST_LIMIT);
+    if (!p) {
         return;
     }
-    struct listing *l = calloc(1, sizeof *l);
-    if (!l) {
-        api_fail(c, API_INTERNAL, "no memory");
-        return;
-    }
-    *l = (struct listing){.data = BUF_INIT(LIST_BYTES), .limit = limit};
-    c->ctx = l;
-    c->end = list_end;
-    json_begin(&l->data, NULL, '{');
-    json_begin(&l->data, "items", '[');
     struct store_query q = {.kind = STORE_LIST_JOBS,
                             .team = store_text_of(c->team),
-                            .cursor = store_text_of(cursor),
+                            .cursor = store_text_of(p->cursor),
                             .status = status_of(api_query(c, "status")),
-                            .limit = limit};
-    api_call_hold(c);
-    store_read(c->with->store, &q, &(struct store_reader){on_row, on_end, c});
+                            .limit = p->limit};
+    store_read(c->with->store, &q, &(struct store_reader){on_row, api_page_ended, c, &p->enough});
 }
 
 // ---- Cancel ------------------------------------------------------------------------------------

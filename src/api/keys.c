@@ -1,7 +1,7 @@
 // keys.c: keys are made, listed and revoked by an admin, or on the host by the Unix socket.
 #include "api/internal.h"
+#include "api/page.h"
 #include "api/route.h"
-#include "api/schema.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -11,8 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { LIST_BYTES = 8 << 20 };
 
 // A write that is under way. It is audited also when nobody waits for the answer any more.
 struct change {
@@ -142,52 +140,27 @@ static void create_key(struct api_call *c)
 
 // ---- List
 
-static void list_end(struct api_call *c)
-{
-    struct buf *data = c->ctx;
-    buf_free(data);
-    free(data);
-}
-
 static void on_row(void *ctx, const struct store_record *r)
 {
-    struct buf *data = ((struct api_call *)ctx)->ctx;
-    json_begin(data, NULL, '{');
-    put_key(data, &r->key);
-    json_end(data, '}');
-}
-
-static void on_end(void *ctx, int error)
-{
-    struct api_call *c = ctx;
-    struct buf *data = c->ctx;
-    json_end(data, ']');
-    json_end(data, '}');
-    if (error < 0) {
-        api_fail_later(c, API_UNAVAILABLE, 1, "the store of keys cannot be read");
-    } else {
-        api_reply(c, 200, data);
+    struct buf *out = api_page_row(ctx, r->key.id);
+    if (out) {
+        json_begin(out, NULL, '{');
+        put_key(out, &r->key);
+        json_end(out, '}');
     }
-    api_call_release(c);
 }
 
 static void list_keys(struct api_call *c)
 {
-    const char *team = api_query(c, "team");
-    struct buf *data = malloc(sizeof *data);
-    if (!data) {
-        api_fail(c, API_INTERNAL, "not enough memory");
+    struct api_page *p = api_page_begin(c, SCHEMA_FORM_KEY_ID, STORE_LIST_MAX);
+    if (!p) {
         return;
     }
-    *data = BUF_INIT(LIST_BYTES);
-    c->ctx = data;
-    c->end = list_end;
-    json_begin(data, NULL, '{');
-    json_begin(data, "items", '[');
-    const struct store_query q = {
-        .kind = STORE_LIST_KEYS, .team = store_text_of(team), .limit = STORE_LIST_MAX};
-    const struct store_reader reader = {on_row, on_end, c};
-    api_call_hold(c);
+    const struct store_query q = {.kind = STORE_LIST_KEYS,
+                                  .team = store_text_of(api_query(c, "team")),
+                                  .cursor = store_text_of(p->cursor),
+                                  .limit = p->limit};
+    const struct store_reader reader = {on_row, api_page_ended, c, &p->enough};
     store_read(c->with->store, &q, &reader);
 }
 
@@ -245,8 +218,8 @@ static const struct api_route routes[] = {
      .who = API_ADMIN,
      .response = &schema_key_list,
      .handle = list_keys,
-     .query = "team",
-     .summary = "List keys: the oldest 1,000."},
+     .query = "team limit cursor",
+     .summary = "Keys, revoked ones too, oldest first."},
     {.method = HTTP_M_DELETE,
      .path = "/api/v1/keys/{key}",
      .who = API_ADMIN,

@@ -59,7 +59,7 @@ static const struct schema_field queries[] = {
      .type = SCHEMA_INT,
      .min = 1,
      .max = STORE_LIST_MAX,
-     .help = "how many at most; absent: 50, of files 1000"},
+     .help = "how many at most; absent: 50, of files and keys 1000"},
     {.name = "cursor",
      .type = SCHEMA_TEXT,
      .max = 8192,
@@ -214,6 +214,11 @@ static const struct schema_field key_list[] = {
      .of = &schema_key,
      .required = true,
      .help = "oldest first, revoked ones too"},
+    {.name = "next_cursor",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .null = true,
+     .help = "for the next page; null: this is the last"},
 };
 SCHEMA_ANSWER(key_list, "KeyList", "Keys of all teams.");
 

@@ -1,6 +1,6 @@
 // sessions.c: workspaces that outlive a job.
+#include "api/page.h"
 #include "api/route.h"
-#include "api/schema.h"
 #include "api/session_call.h"
 
 #include "base/fd.h"
@@ -157,64 +157,25 @@ static void delete_session(struct api_call *c)
     sessions_delete(c->with->sessions, c->team, c->segment[0], deleted, c);
 }
 
-struct list {
-    struct buf data;
-    int64_t limit, rows;
-    char last[STORE_ID_MAX + 1];
-};
-
-static void list_end(struct api_call *c)
-{
-    struct list *l = c->ctx;
-    buf_free(&l->data);
-    free(l);
-}
-
 static void on_row(void *ctx, const struct store_session *s)
 {
-    struct list *l = ((struct api_call *)ctx)->ctx;
-    l->rows++;
-    snprintf(l->last, sizeof l->last, "%.*s", (int)s->id.len, s->id.data);
-    put_session(&l->data, s);
+    struct buf *out = api_page_row(ctx, s->id);
+    if (out) {
+        put_session(out, s);
+    }
 }
 
 static void on_end(void *ctx, int error)
 {
-    struct api_call *c = ctx;
-    struct list *l = c->ctx;
-    if (error == SESSIONS_MISSING) {
-        api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list, or too old");
-    } else if (error) {
-        api_fail(c, API_INTERNAL, "sessions: %s", strerror(-error));
-    } else {
-        json_end(&l->data, ']');
-        json_put_text(&l->data, "next_cursor", l->rows == l->limit ? l->last : NULL);
-        json_end(&l->data, '}');
-        api_reply(c, 200, &l->data);
-    }
-    api_call_release(c);
+    api_page_end(ctx, error == SESSIONS_MISSING ? STORE_MISSING : error);
 }
 
 static void list_sessions(struct api_call *c)
 {
-    int64_t limit = api_query_number(c, "limit", API_LIST_LIMIT);
-    const char *cursor = api_query(c, "cursor");
-    if (cursor && !schema_has_form(SCHEMA_FORM_ID, cursor, strlen(cursor))) {
-        api_fail(c, API_VALIDATION, "cursor: is no `next_cursor` of a list");
-        return;
+    struct api_page *p = api_page_begin(c, SCHEMA_FORM_ID, API_LIST_LIMIT);
+    if (p) {
+        sessions_list(c->with->sessions, c->team, p->cursor, p->limit, on_row, on_end, c);
     }
-    struct list *l = calloc(1, sizeof *l);
-    if (!l) {
-        api_fail(c, API_INTERNAL, "no memory");
-        return;
-    }
-    *l = (struct list){.limit = limit, .data = BUF_INIT(STORE_LIST_MAX * SESSION_BYTES)};
-    c->ctx = l;
-    c->end = list_end;
-    json_begin(&l->data, NULL, '{');
-    json_begin(&l->data, "items", '[');
-    api_call_hold(c);
-    sessions_list(c->with->sessions, c->team, cursor, limit, on_row, on_end, c);
 }
 
 #define SESSIONS "/api/v1/sandbox/sessions"

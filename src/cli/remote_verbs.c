@@ -350,21 +350,25 @@ const struct verb verb_tools = {
 // ---- isle key
 
 static const struct option key_options[] = {
-    {"--team", NULL, "TEAM", OPTION_TEXT, AT(team), "create: whose key it is; must be given", NULL},
+    {"--team", NULL, "TEAM", OPTION_TEXT, AT(team),
+     "create: whose key it is, must be given; list: only that team's", NULL},
     {"--name", NULL, "NAME", OPTION_TEXT, AT(name), "create: what it is for; must be given", NULL},
     {"--admin", NULL, NULL, OPTION_FLAG, AT(admin), "create: may make and revoke keys", NULL},
+    {"--limit", NULL, "N", OPTION_TEXT, AT(limit), "list: so many at most", NULL},
+    {"--cursor", NULL, "CURSOR", OPTION_TEXT, AT(cursor),
+     "list: goes on where the list before ended, as that said", NULL},
     COMMON,
 };
 
 static const struct remote_action key_actions[] = {
-    {"list", "", "", NULL},
+    {"list", "", "--team --limit --cursor", NULL},
     {"create", "", "--team --name --admin", "--team --name"},
     {"revoke", "ID", "", NULL},
     {},
 };
 
 static const struct verb_form key_forms[] = {
-    {"[list]", "all keys, by their ids"},
+    {"[list] [--team TEAM] [--limit N]", "keys, by their ids, oldest first"},
     {"create --team TEAM --name NAME [--admin]", "makes one; prints it once"},
     {"revoke ID", "makes it worthless"},
     {NULL, NULL},

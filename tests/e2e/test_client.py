@@ -487,3 +487,7 @@ def test_keys(service):
     # the host's own socket is found by the settings that the service has
     env = {"ISLE_URL": "", "ISLE_SOCKET": str(service.socket)}
     assert said(service, "key", "list", **env).startswith(ident)
+    assert said(service, "key", "list", "--team", "b", **env) == ""
+    r = words(service, "key", "list", "--limit", "1", **env)
+    assert r.stdout.decode().startswith(ident) and r.stderr == f"isle: there is more: --cursor {ident}\n".encode()
+    assert said(service, "key", "list", "--cursor", ident, **env) == ""

@@ -123,6 +123,22 @@ def test_a_key_opens_its_teams_door_only(service: Service, a: Client, b: Client,
     assert service.client(unix=True).get(JOBS, headers={"X-Isle-Team": "a"}).data["items"], "the operator's socket"
 
 
+def test_keys_are_listed_page_by_page(admin: Client, keyed):
+    every = [k["id"] for k in admin.get(KEYS).data["items"]]
+    assert {k["id"] for k in keyed.values()} <= set(every)
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = admin.get(f"{KEYS}?limit=1" + (f"&cursor={cursor}" if cursor else "")).data
+        pages += [k["id"] for k in page["items"]]
+        cursor = page["next_cursor"]
+    assert pages == every
+    of_a = admin.get(f"{KEYS}?team=a&limit=1&cursor={every[-1]}").data
+    assert of_a == {"items": [], "next_cursor": None}, "a cursor may be another team's"
+    for bad in ("x", "0" * 16):
+        refused = admin.get(f"{KEYS}?cursor={bad}")
+        assert refused.status == 422 and refused.msg.startswith("cursor: ")
+
+
 def test_a_revoked_key_opens_nothing(service: Service, admin: Client):
     key = make_key(service, "c")
     with service.client(key["key"]) as c:
