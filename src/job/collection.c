@@ -2,7 +2,6 @@
 
 #include "base/fd.h"
 #include "job/pipeline.h"
-#include "workspace/files.h"
 #include "workspace/names.h"
 #include "workspace/zip.h"
 
@@ -14,6 +13,9 @@
 static void refuse(struct collection *c, const char *path, const char *why)
 {
     result_fail(c->result, REASON_ARTIFACT, STAGE_COLLECTION, "artifact %.200s: %s", path, why);
+    if (c->refused) {
+        c->refused(c->refused_ctx, path, why);
+    }
 }
 
 // ---- caps
@@ -162,6 +164,10 @@ static bool send_piece(struct collection *c)
         return false;
     }
     c->left_bytes -= want;
+    if (c->left_bytes == 0 && c->opened.fd >= 0 && !files_unchanged(&c->opened)) {
+        refuse(c, a->path, "was written to while it was read");
+        return false;
+    }
     if (c->left_bytes == 0) {
         uint8_t digest[SHA256_BYTES];
         sha256_end(&c->sha, digest);
@@ -232,6 +238,7 @@ static void zip_made(struct collection *c)
     } else if (size_fits(c, current(c)->path, c->zip_bytes) &&
                announce(c, c->zip_bytes, 0644, true)) {
         c->fd = fd_take(&spool);
+        c->opened.fd = -1;
     }
 }
 
@@ -271,6 +278,7 @@ static void open_next(struct collection *c)
     } else if (size_fits(c, wanted->path, opened.size_bytes) &&
                announce(c, opened.size_bytes, opened.mode, false)) {
         c->fd = opened.fd;
+        c->opened = opened;
     } else {
         fd_close(opened.fd);
     }

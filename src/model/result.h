@@ -124,6 +124,9 @@ int result_write(struct buf *out, const struct result *r);
 // The same as direct execution answers it: {success, result, error, logs, artifacts, duration_ms,
 // job_id, reason, exit_code, signal, stdout, stderr, truncated, usage, isolation}.
 int result_write_answer(struct buf *out, const struct result *r);
+// Appends where the service has one of r's artifacts: the name as one segment of a path. Nothing
+// where r has no artifact_urls. 0 or the buffer's error.
+int result_artifact_url(struct buf *out, const struct result *r, const struct result_artifact *a);
 // From queued to ended, or to now.
 int64_t result_duration_ms(const struct result *r);
 

@@ -47,21 +47,25 @@ static void put_output(struct buf *out, const struct result *r)
     json_end(out, '}');
 }
 
-// Where the service has it: the name as one segment of a path.
-static void put_url(struct buf *out, const struct result *r, const struct result_artifact *a)
+int result_artifact_url(struct buf *out, const struct result *r, const struct result_artifact *a)
 {
-    AUTO_BUF struct buf url = BUF_INIT(16384);
     if (!r->artifact_urls) {
-        json_put_text(out, "url", NULL);
-        return;
+        return out->error;
     }
-    buf_printf(&url, "%s%s/artifacts/", r->artifact_urls, r->job_id);
+    buf_printf(out, "%s%s/artifacts/", r->artifact_urls, r->job_id);
     for (const char *c = a->filename; *c; c++) {
         bool plain = (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
                      (*c >= 'A' && *c <= 'Z') || strchr("-._~", *c);
-        buf_printf(&url, plain ? "%c" : "%%%02X", (unsigned char)*c);
+        buf_printf(out, plain ? "%c" : "%%%02X", (unsigned char)*c);
     }
-    json_put_text(out, "url", buf_text(&url));
+    return out->error;
+}
+
+static void put_url(struct buf *out, const struct result *r, const struct result_artifact *a)
+{
+    AUTO_BUF struct buf url = BUF_INIT(16384);
+    result_artifact_url(&url, r, a);
+    json_put_text(out, "url", r->artifact_urls ? buf_text(&url) : NULL);
 }
 
 static void put_artifact(struct buf *out, const struct result *r, const struct result_artifact *a)

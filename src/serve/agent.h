@@ -25,8 +25,7 @@ struct agents_config {
     struct store *store;
     struct work_pool *pool;
     struct log *log;
-    const struct conf *conf;                // STREAM_TOOL_TIMEOUT_CODE, as it is at each call
-    const struct pipeline_config *pipeline; // bounds and URLs of artifacts
+    const struct conf *conf; // STREAM_TOOL_TIMEOUT_CODE, as it is at each call
 };
 // What sessions remember is kept in memory up to a bound, and written beside the session's files
 // when it has been left alone for a moment, when the bound is reached, and at the end.

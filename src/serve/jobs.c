@@ -130,6 +130,7 @@ void jobs_free(struct jobs *j)
         loop_timer_clear(j->config.loop, &t->caller);
         loop_timer_clear(j->config.loop, &t->record_again);
         pipeline_free(t->pipeline);
+        gathering_free(t->gathering);
         if (t->leased) {
             sessions_release(j->config.sessions, &t->lease, SESSIONS_MEASURE);
         }
@@ -141,6 +142,15 @@ void jobs_free(struct jobs *j)
 
 // ---- In ----------------------------------------------------------------------------------------
 
+int jobs_session_refusal(int error)
+{
+    return error == SESSIONS_MISSING   ? JOBS_NO_SESSION
+           : error == SESSIONS_EXPIRED ? JOBS_SESSION_GONE
+           : error == SESSIONS_NO_DISK ? -ENOSPC
+           : error > 0                 ? -EAGAIN
+                                       : error;
+}
+
 static int check_session(struct jobs *j, const char *team, const char *session)
 {
     struct session_lease l;
@@ -151,7 +161,8 @@ static int check_session(struct jobs *j, const char *team, const char *session)
     if (e == 0) {
         sessions_release(j->config.sessions, &l, SESSIONS_UNCHANGED);
     }
-    return e == SESSIONS_MISSING ? JOBS_NO_SESSION : e == SESSIONS_EXPIRED ? JOBS_SESSION_GONE : 0;
+    e = e > 0 ? jobs_session_refusal(e) : 0;
+    return e > 0 ? e : 0; // what is short is waited for
 }
 
 static bool holds_too_much(const struct jobs *j, const char *team)
@@ -205,7 +216,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     return 0;
 }
 
-static void add_watch(struct task *t, struct jobs_watch *w)
+void task_watch(struct task *t, struct jobs_watch *w)
 {
     w->job = t;
     w->next = t->watches;
@@ -221,7 +232,7 @@ int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, ch
         return e;
     }
     w->waits = true;
-    add_watch(t, w);
+    task_watch(t, w);
     memcpy(ret_id, t->id, sizeof t->id);
     jobs_pump_soon(j);
     return 0;
@@ -317,7 +328,7 @@ int jobs_watch(struct jobs *j, const char *team, const char *id, struct jobs_wat
         return -ENOENT;
     }
     w->waits = false;
-    add_watch(t, w);
+    task_watch(t, w);
     return 0;
 }
 

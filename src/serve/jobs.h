@@ -106,6 +106,12 @@ struct jobs_watch {
 // A waiting call: 0, a refusal (with *ret_queue for the 429s), or -errno.
 int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37],
              struct queue_refusal *ret_queue);
+// A waiting call whose job runs nothing: files of its session become its artifacts, as those of
+// jobs do, but all or none; the error then names every one that is refused. The job has a session,
+// artifacts and their bounds; its command is never looked at. It waits neither for a slot nor for
+// jobs of its session, and is found, listed, counted, logged and kept like any other. 0, a refusal,
+// or -errno.
+int jobs_collect(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37]);
 // An accepted job: `accepted` comes once, when it is durable or cannot be, possibly before this
 // returns: error 0, a refusal, or -errno. With the same caller's key and request as before: id of
 // that job, `same` true.

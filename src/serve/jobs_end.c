@@ -34,7 +34,7 @@ void task_changed(struct task *t)
 // ---- The result --------------------------------------------------------------------------------
 
 // Of a job that has no pipeline (yet, or any more).
-static void result_of(const struct task *t, struct result *ret)
+void task_result(const struct task *t, struct result *ret)
 {
     const struct pipeline_config *c = t->jobs->config.pipeline;
     result_init(ret, t->id, 0, 0);
@@ -62,7 +62,7 @@ int task_write(const struct task *t, struct buf *out)
         return result_write(out, &now);
     }
     struct result r;
-    result_of(t, &r);
+    task_result(t, &r);
     int e = result_write(out, &r);
     result_done(&r);
     return e;
@@ -222,7 +222,7 @@ void task_ended(struct task *t, const struct result *r)
 void task_end_unstarted(struct task *t)
 {
     struct result r;
-    result_of(t, &r);
+    task_result(t, &r);
     r.under_way = false;
     r.completed_at = clock_wall_ms();
     result_fail(&r, t->verdict, t->verdict_stage, "%s", t->verdict_text ? t->verdict_text : "");

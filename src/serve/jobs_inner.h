@@ -3,7 +3,7 @@
 //   jobs.c          in: the calls of jobs.h     jobs_table.c    found by id; made and freed
 //   jobs_slot.c     who runs: queue, pipelines  jobs_end.c      results, watches, rows, log
 //   jobs_restore.c  what an older start left    jobs_sweep.c    results that were kept long enough
-//   jobs_stats.c    for /metrics
+//   jobs_stats.c    for /metrics                  jobs_collect.c  jobs that only leave files
 #ifndef ISLE_SERVE_JOBS_INNER_H
 #define ISLE_SERVE_JOBS_INNER_H
 
@@ -65,6 +65,7 @@ struct task {
     unsigned tries;        // that ended for want of memory
     const char *waits_for; // what it was put back for; NULL: only for its turn
     struct artifacts_writer writer;
+    struct gathering *gathering; // of jobs_collect(), while files are read; else NULL
     struct work keep;
     int keep_error;
     struct loop_timer caller;
@@ -123,6 +124,10 @@ int task_enqueue(struct task *t, struct queue_refusal *ret);
 void task_drop_job(struct task *t);
 struct task *task_next(const struct jobs *j, const struct task *t); // t NULL: the first of all
 
+// jobs.c
+void task_watch(struct task *t, struct jobs_watch *w);
+int jobs_session_refusal(int error); // of sessions_lease(), in words of jobs.h
+
 // jobs_slot.c
 void jobs_soon(struct task *t, unsigned what);
 void jobs_pump_soon(struct jobs *j);
@@ -130,9 +135,15 @@ void jobs_slots_init(struct jobs *j);
 // Ends a job that waits or runs, by that verdict unless it has one.
 void task_stop(struct task *t, enum reason reason, const char *text);
 
+// jobs_collect.c
+void gathering_free(struct gathering *g); // NULL is harmless; no thread may have it
+void gathering_cancel(struct gathering *g);
+
 // jobs_end.c
 // It has ended: r is its result, whose text is taken.
 void task_ended(struct task *t, const struct result *r);
+// What there is to say of a job that has no pipeline.
+void task_result(const struct task *t, struct result *ret);
 // It ends without having run, by its verdict.
 void task_end_unstarted(struct task *t);
 void task_set_verdict(struct task *t, enum reason reason, enum stage stage, const char *text);

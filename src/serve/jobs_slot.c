@@ -578,6 +578,11 @@ void task_stop(struct task *t, enum reason reason, const char *text)
         }
         break;
     case TASK_KEEPING:
+        if (t->gathering) {
+            task_set_verdict(t, reason, STAGE_COLLECTION, text);
+            gathering_cancel(t->gathering);
+        }
+        break;
     case TASK_ENDED:
         break;
     }
