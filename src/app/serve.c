@@ -55,7 +55,8 @@ struct serve {
     struct http_server *http;
     struct http_config listeners;
     int artifacts_dir;
-    bool loopback; // every TCP listener
+    char artifact_urls[SETTING_MAX_WORD + 64]; // what they begin with
+    bool loopback;                             // every TCP listener
     int audit;
     struct loop_watch front;
     struct conf *conf;
@@ -538,6 +539,16 @@ static void end(struct serve *s)
     }
 }
 
+// The path alone, where nobody has said how callers reach the service.
+static void place_artifacts(struct serve *s)
+{
+    const char *url = s->conf->text[SETTING_PUBLIC_URL];
+    size_t n = strlen(url);
+    snprintf(s->artifact_urls, sizeof s->artifact_urls, "%.*s/api/v1/sandbox/jobs/",
+             (int)(n && url[n - 1] == '/' ? n - 1 : n), url);
+    s->pipeline.artifact_urls = s->artifact_urls;
+}
+
 int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_config *config)
 {
     struct serve s = {.seat = seat,
@@ -552,7 +563,7 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
     s.hung = LOOP_TIMER_INIT(hung_fires, &s);
     s.pipeline.ready_workspace = NULL; // its front makes none
     s.pipeline.zip = &zip_ops;
-    s.pipeline.artifact_urls = "/api/v1/sandbox/jobs/";
+    place_artifacts(&s);
     // A large body or result is a map of its own, gone when it is freed. Left to itself glibc
     // learns from the first one to keep the next ones in its heap.
     mallopt(M_MMAP_THRESHOLD, OWN_MAP_BYTES);

@@ -59,6 +59,9 @@ const char *config_values(const struct setting_spec *s, char *text, size_t size)
     case SETTING_NAME:
         return "letters, digits, -; up to 63";
     case SETTING_WORDS:
+        if (s->max == 1) {
+            return setting_word_names[s->words];
+        }
         snprintf(text, size, "%s; with commas between, up to %lld", setting_word_names[s->words],
                  (long long)s->max);
         return text;

@@ -46,6 +46,7 @@ enum setting {
     SETTING_ALLOWED_HOSTS,
     SETTING_ALLOWED_ORIGINS,
     SETTING_TRUSTED_PROXIES,
+    SETTING_PUBLIC_URL,
     SETTING_LOG_FORMAT,
     SETTING_LOG_LEVEL,
     SETTING_AUDIT_LOG,
@@ -75,6 +76,7 @@ enum setting_word {
     SETTING_W_LISTEN,  // 127.0.0.1:4753, [::1]:4753, localhost:4753, *:4753
     SETTING_W_HOST,    // as a Host field has it: name, address or [address], perhaps with a port
     SETTING_W_ORIGIN,  // http://HOST, https://HOST
+    SETTING_W_URL,     // an origin, perhaps with a path: https://HOST/isle
     SETTING_W_NETWORK, // address, or network with its prefix's length
     SETTING_N_WORDS,
 };

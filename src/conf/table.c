@@ -280,6 +280,13 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                  .max = 32, // http.h's HTTP_MAX_NETS
                                  .help = "addresses or networks (10.0.0.0/8) of proxies whose "
                                          "X-Forwarded-For counts; unset: none"},
+    [SETTING_PUBLIC_URL] = {.name = "ISLE_PUBLIC_URL",
+                            .type = SETTING_WORDS,
+                            .words = SETTING_W_URL,
+                            .initial = "",
+                            .max = 1,
+                            .help = "where callers reach the service, before /api/v1: URLs of "
+                                    "artifacts begin with it; unset: they are paths"},
     [SETTING_LOG_FORMAT] = {.name = "ISLE_LOG_FORMAT",
                             .type = SETTING_CHOICE,
                             .initial = "text",

@@ -119,8 +119,9 @@ static int read_words(const struct setting_spec *s, const char *value, struct co
         memcpy(word, at, len);
         word[len] = '\0';
         if (!words_check(s->words, word)) {
-            snprintf(why, sizeof why, "is refused: these are %s, with commas between, no blanks",
-                     setting_word_names[s->words]);
+            snprintf(why, sizeof why, "is refused: %s %s%s", s->max > 1 ? "these are" : "this is",
+                     setting_word_names[s->words],
+                     s->max > 1 ? ", with commas between, no blanks" : "");
             return refuse(e, s, value, why);
         }
         at = at[len] ? at + len + 1 : NULL;

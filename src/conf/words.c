@@ -9,6 +9,8 @@ const char *const setting_word_names[SETTING_N_WORDS] = {
     [SETTING_W_LISTEN] = "HOST:PORT, where HOST is an address (IPv6 in brackets), localhost or *",
     [SETTING_W_HOST] = "host names or addresses (IPv6 in brackets), each with a port or without",
     [SETTING_W_ORIGIN] = "http://HOST or https://HOST, each with a port or without, no path",
+    [SETTING_W_URL] = "http://HOST or https://HOST, with a port or without, perhaps a path of "
+                      "letters, digits and -._~/",
     [SETTING_W_NETWORK] = "addresses or networks such as 10.0.0.0/8",
 };
 
@@ -64,6 +66,24 @@ static bool is_origin(const char *word)
     return scheme && is_host(word + scheme);
 }
 
+// Text is appended to it as it is, in JSON and in Markdown.
+static bool is_url(const char *word)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/";
+    char origin[SETTING_MAX_WORD + 1];
+    const char *authority = strstr(word, "://");
+    const char *path = authority ? strchr(authority + 3, '/') : NULL;
+    size_t n = path ? (size_t)(path - word) : strlen(word);
+    if (n >= sizeof origin) {
+        return false;
+    }
+    memcpy(origin, word, n);
+    origin[n] = '\0';
+    return is_origin(origin) &&
+           (!path || (!path[strspn(path, letters)] && !strstr(path, "//") && !strstr(path, "/.")));
+}
+
 // No bit stands behind the prefix: 10.0.0.1/8 is a mistake for one or the other.
 static bool ends_at(const unsigned char *address, unsigned bits, unsigned prefix)
 {
@@ -97,9 +117,8 @@ static bool is_network(const char *word)
 bool words_check(enum setting_word kind, const char *word)
 {
     static bool (*const checks[SETTING_N_WORDS])(const char *word) = {
-        [SETTING_W_LISTEN] = is_listen,
-        [SETTING_W_HOST] = is_host,
-        [SETTING_W_ORIGIN] = is_origin,
+        [SETTING_W_LISTEN] = is_listen,   [SETTING_W_HOST] = is_host,
+        [SETTING_W_ORIGIN] = is_origin,   [SETTING_W_URL] = is_url,
         [SETTING_W_NETWORK] = is_network,
     };
     return checks[kind](word);

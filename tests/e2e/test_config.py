@@ -178,6 +178,7 @@ def home():
         ("ISLE_TRUSTED_PROXIES=proxy", "addresses or networks such as 10.0.0.0/8"),
         ("ISLE_LISTEN=127.0.0.1", "HOST:PORT"),
         ("ISLE_ALLOWED_ORIGINS=https://a/", "no path"),
+        ("ISLE_PUBLIC_URL=https://a/?b", "this is http://HOST or https://HOST"),
         ("SANDBOX_SECCOMP_ALLOW=unknown", "no system call"),
         ("SANDBOX_HOSTNAME=a_b", "not a host name"),
     ],
