@@ -247,10 +247,10 @@ const struct sql_step sql_steps[] = {
     {STORE_TOOL_UPDATE,
      SQL_CHANGE,
      "tool changes",
-     "UPDATE tools SET name = ?2, enabled = ?3, updated_ms = ?4,"
+     "UPDATE tools SET name = ?2, enabled = iif(?3 < 0, enabled, ?3), updated_ms = ?4,"
      " version = (SELECT max(version) FROM tool_versions WHERE tool = seq),"
      " bytes = (SELECT sum(length(body)) FROM tool_versions WHERE tool = seq)"
-     " WHERE id = ?1 AND (enabled <> ?3 OR"
+     " WHERE id = ?1 AND (enabled <> iif(?3 < 0, enabled, ?3) OR"
      " version <> (SELECT max(version) FROM tool_versions WHERE tool = seq))",
      {WT(tool.id), WT(tool.name), WI(tool.enabled), WI(tool.updated_ms)}},
     {STORE_TOOL_UPDATE,
@@ -345,10 +345,11 @@ static_assert(ARRAY_LEN(sql_steps) <= SQL_STEPS_MAX, "room in struct sqlite_writ
 #define TOOL_PLACES                                                                                \
     RT(tool.id), RT(tool.team), RT(tool.name), RT(tool.body), RT(tool.with), RI(tool.permission),  \
         RI(tool.enabled), RI(tool.version), RI(tool.created_ms), RI(tool.updated_ms)
-#define VERSION_SQL "SELECT t.id, t.team, v.name, t.enabled, v.version, t.created_ms, v.made_ms"
-#define VERSION_PLACES                                                                             \
+#define OWN_SQL "SELECT t.id, t.team, t.name, t.enabled, t.version, t.created_ms, t.updated_ms"
+#define OWN_PLACES                                                                                 \
     RT(tool.id), RT(tool.team), RT(tool.name), RI(tool.enabled), RI(tool.version),                 \
         RI(tool.created_ms), RI(tool.updated_ms)
+#define VERSION_SQL "SELECT t.id, t.team, v.name, t.enabled, v.version, t.created_ms, v.made_ms"
 #define VERSION_FROM " FROM tools AS t JOIN tool_versions AS v ON v.tool = t.seq"
 
 const struct sql_read sql_reads[SQL_READS] = {
@@ -444,6 +445,17 @@ const struct sql_read sql_reads[SQL_READS] = {
                           {TOOL_PLACES},
                           "SELECT 0, a.seq FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
                           " WHERE t.id = ?1 AND a.team = ?2"},
+    [STORE_LIST_OWN_TOOLS] = {"tools of a team",
+                              OWN_SQL ", v.body FROM tools AS t JOIN tool_versions AS v"
+                                      " ON v.tool = t.seq AND v.version = t.version"
+                                      " WHERE t.team = ?1 ORDER BY t.name LIMIT ?2",
+                              {QT(q.team), QI(q.limit)},
+                              {OWN_PLACES, RT(tool.body)}},
+    [STORE_LIST_TOOL_NAMES] = {"names of a team's tools",
+                               OWN_SQL
+                               " FROM tools AS t WHERE t.team = ?1 ORDER BY t.name LIMIT ?2",
+                               {QT(q.team), QI(q.limit)},
+                               {OWN_PLACES}},
     [STORE_LIST_SHARES] = {"who a tool is shared with",
                            "SELECT t.id, t.team, t.name, a.team, a.permission, a.given_ms"
                            " FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
@@ -455,11 +467,11 @@ const struct sql_read sql_reads[SQL_READS] = {
                              VERSION_SQL VERSION_FROM
                              " WHERE t.id = ?1 ORDER BY v.version DESC LIMIT ?2",
                              {QT(q.id), QI(q.limit)},
-                             {VERSION_PLACES}},
+                             {OWN_PLACES}},
     [STORE_GET_VERSION] = {"a version of a tool",
                            VERSION_SQL ", v.body" VERSION_FROM
                                        " WHERE t.id = ?1 AND v.version = ?2",
                            {QT(q.id), QI(q.version)},
-                           {VERSION_PLACES, RT(tool.body)},
+                           {OWN_PLACES, RT(tool.body)},
                            .one = true},
 };

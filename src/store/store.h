@@ -122,9 +122,10 @@ enum store_write_kind {
     // name, `id` says which. -EEXIST: the id is taken. IS_FULL: the team has STORE_TOOLS_MAX, or
     // would have more than STORE_TOOLS_BYTES.
     STORE_TOOL_CREATE,
-    // id, name, body, enabled, updated_ms; version: the one that it is a change of, 0: any. Name
-    // and body as they are: no new version; enabled, too: nothing changes. Versions before the last
-    // STORE_VERSIONS_MAX go. CONFLICT as above; STALE: the version is another one. IS_FULL: of
+    // id, name, body, enabled (-1: as it is), updated_ms; version: the one that it is a change of,
+    // 0: any. Name and body as they are: no new version; enabled, too: nothing changes. Versions
+    // before the last STORE_VERSIONS_MAX go. CONFLICT as above; STALE: the version is another one.
+    // IS_FULL: of
     // bytes. MISSING.
     STORE_TOOL_UPDATE,
     STORE_TOOL_ENABLE, // id, enabled, updated_ms. MISSING.
@@ -161,24 +162,27 @@ struct store_outcome {
 typedef void (*store_done)(void *ctx, const struct store_outcome *o);
 
 enum store_read_kind {
-    STORE_GET_JOB,       // id; team (NULL: any); everything
-    STORE_LIST_JOBS,     // team, status (-1: any), cursor, limit: newest first
-    STORE_LIST_QUEUED,   // cursor, limit: of all teams in the order of submission; with requests
-    STORE_LIST_ENDED,    // before_ms, limit: that ended before it, oldest first
-    STORE_GET_SESSION,   // id; team (NULL: any)
-    STORE_LIST_SESSIONS, // team, cursor, limit: the active ones, newest first
-    STORE_LIST_GONE,     // before_ms, limit: remembered sessions that expired before it
-    STORE_LIST_KEPT,     // cursor, limit: all sessions that have files, oldest first
-    STORE_GET_KEY,       // id
-    STORE_LIST_KEYS,     // team (NULL: all), cursor, limit: oldest first, revoked ones too
-    STORE_FIND_KEY,      // team: its oldest key that is not revoked
-    STORE_GET_TOOL,      // id, team (NULL: any): the team's own, or shared with it
-    STORE_FIND_TOOL,     // name, team, limit: its own; else those shared with it, oldest first
-    STORE_LIST_TOOLS,    // team, cursor, limit: its own and those shared with it, by name; of one
-                         // name its own first, then the oldest share
-    STORE_LIST_SHARES,   // id, limit: oldest first; `with`, permission and created_ms of each
-    STORE_LIST_VERSIONS, // id, limit: newest first, without bodies
-    STORE_GET_VERSION,   // id, version
+    STORE_GET_JOB,        // id; team (NULL: any); everything
+    STORE_LIST_JOBS,      // team, status (-1: any), cursor, limit: newest first
+    STORE_LIST_QUEUED,    // cursor, limit: of all teams in the order of submission; with requests
+    STORE_LIST_ENDED,     // before_ms, limit: that ended before it, oldest first
+    STORE_GET_SESSION,    // id; team (NULL: any)
+    STORE_LIST_SESSIONS,  // team, cursor, limit: the active ones, newest first
+    STORE_LIST_GONE,      // before_ms, limit: remembered sessions that expired before it
+    STORE_LIST_KEPT,      // cursor, limit: all sessions that have files, oldest first
+    STORE_GET_KEY,        // id
+    STORE_LIST_KEYS,      // team (NULL: all), cursor, limit: oldest first, revoked ones too
+    STORE_FIND_KEY,       // team: its oldest key that is not revoked
+    STORE_GET_TOOL,       // id, team (NULL: any): the team's own, or shared with it
+    STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
+    STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one
+                          // name its own first, then the oldest share
+    STORE_LIST_OWN_TOOLS, // team, limit: its own alone, by name: all, as it has no more than a read
+                          // gives
+    STORE_LIST_TOOL_NAMES, // the same without bodies
+    STORE_LIST_SHARES,     // id, limit: oldest first; `with`, permission and created_ms of each
+    STORE_LIST_VERSIONS,   // id, limit: newest first, without bodies
+    STORE_GET_VERSION,     // id, version
     STORE_READ_KINDS
 };
 

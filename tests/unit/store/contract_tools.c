@@ -181,6 +181,13 @@ static void a_change_makes_a_version_and_nothing_else_does(void **state)
     off.updated_ms = h->now_ms;
     assert_int_equal(change(h, STORE_TOOL_ENABLE, off), 0); // it is off already
     assert_int_equal(harness_one(h, STORE_GET_TOOL, "t", "red")->tool.updated_ms, h->now_ms - 10);
+    struct store_write as_it_is = {.kind = STORE_TOOL_UPDATE};
+    as_it_is.tool = (struct store_tool){
+        .id = text("t"), .name = text("sum"), .body = text("two"), .enabled = -1, .updated_ms = 1};
+    IS(harness_write(h, &as_it_is), 0, "");
+    r = harness_one(h, STORE_GET_TOOL, "t", "red");
+    assert_int_equal(r->tool.enabled, 0);
+    assert_int_equal(r->tool.updated_ms, h->now_ms - 10);
     IS(update(h, "t", "sum", "two", 3), 0, ""); // enabled alone
     r = harness_one(h, STORE_GET_TOOL, "t", "red");
     assert_int_equal(r->tool.enabled, 1);
@@ -339,6 +346,63 @@ static void tools_are_listed_by_name(void **state)
     assert_int_equal(list(h, "nobody", NULL, 10)->n, 0);
 }
 
+static void own_tools_are_listed_alone(void **state)
+{
+    struct harness *h = *state;
+    create(h, "1", "red", "b", "one");
+    create(h, "2", "red", "a", "two");
+    create(h, "3", "blue", "c", "three");
+    share(h, "3", "red", STORE_MAY_READ);
+    for (int names = 0; names < 2; names++) {
+        const struct rows *r = harness_read(
+            h, &(struct store_query){.kind = names ? STORE_LIST_TOOL_NAMES : STORE_LIST_OWN_TOOLS,
+                                     .team = text("red"),
+                                     .limit = STORE_TOOLS_MAX});
+        assert_int_equal(r->end, 0);
+        assert_int_equal(r->n, 2);
+        SAME(r->at[0].tool.id, "2");
+        SAME(r->at[1].tool.name, "b");
+        assert_int_equal(r->at[0].tool.permission, STORE_OWNS);
+        if (names) {
+            assert_null(r->at[0].tool.body.data);
+        } else {
+            SAME(r->at[0].tool.body, "two");
+        }
+    }
+}
+
+struct some {
+    unsigned n;
+    int end;
+    bool enough;
+};
+
+static void some_row(void *ctx, const struct store_record *r)
+{
+    struct some *s = ctx;
+    assert_true(r->tool.id.len > 0);
+    s->enough = ++s->n == 2;
+}
+
+static void some_end(void *ctx, int error) { ((struct some *)ctx)->end = error; }
+
+static void a_reader_may_have_enough(void **state)
+{
+    struct harness *h = *state;
+    create(h, "1", "red", "a", "{}");
+    create(h, "2", "red", "b", "{}");
+    create(h, "3", "red", "c", "{}");
+    struct some s = {.end = 1000};
+    store_read(h->store,
+               &(struct store_query){.kind = STORE_LIST_TOOLS, .team = text("red"), .limit = 3},
+               &(struct store_reader){some_row, some_end, &s, &s.enough});
+    while (s.end == 1000) {
+        assert_int_equal(loop_step(h->loop, 1000), 0);
+    }
+    assert_int_equal(s.end, 0);
+    assert_int_equal(s.n, 2);
+}
+
 static const struct rows *find(struct harness *h, const char *team, const char *name)
 {
     return harness_read(
@@ -407,6 +471,8 @@ const struct CMUnitTest contract_tools[] = {
     cmocka_unit_test(shares_of_a_tool_are_bounded),
     cmocka_unit_test(what_is_deleted_is_gone_whole),
     cmocka_unit_test(tools_are_listed_by_name),
+    cmocka_unit_test(own_tools_are_listed_alone),
+    cmocka_unit_test(a_reader_may_have_enough),
     cmocka_unit_test(a_name_means_the_teams_own_tool_first),
     cmocka_unit_test(tools_of_a_team_are_bounded),
 };
