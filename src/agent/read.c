@@ -178,6 +178,7 @@ int read_lines(const struct text *t, const struct read_request *r, struct agent_
     }
     free(g.whole);
     if (result == 0) {
+        g.res.cut = g.cut;
         *ret = g.res;
     }
     return result;

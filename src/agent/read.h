@@ -6,8 +6,9 @@
 #include "agent/memory.h"
 
 enum {
-    READ_MAX_CHARS = 200000, // the default
-    READ_SEARCH_MAX = 4096,  // bytes
+    READ_MAX_CHARS = 200000,   // the default
+    READ_MOST_CHARS = 4000000, // that one answer may have
+    READ_SEARCH_MAX = 4096,    // bytes
 };
 
 struct read_request {
@@ -23,6 +24,7 @@ struct read_result {
     uint32_t first, last;    // shown, whole or not; 0: none
     uint32_t shown, matched; // lines; matched: those that search was found in, shown or not
     uint32_t next;           // start_line to go on with; 0: nothing was left out
+    bool cut;                // the last line is shown in part
 };
 
 // Appends to out and remembers in m what was shown whole. Bytes that are not UTF-8 are shown as

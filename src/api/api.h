@@ -13,6 +13,7 @@
 #include <yyjson.h>
 
 struct api;
+struct agents; // serve/agent.h
 struct artifacts;
 struct conf;
 struct jobs;
@@ -30,6 +31,7 @@ struct api_config {
     struct jobs *jobs;
     struct sessions *sessions;
     struct artifacts *artifacts;
+    struct agents *agents;
     struct work_pool *pool;
     struct log *log;
     struct ready *ready;

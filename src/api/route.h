@@ -18,6 +18,7 @@ extern const struct api_subject api_events;      // events.c
 extern const struct api_subject api_artifacts;   // artifacts.c
 extern const struct api_subject api_sessions;    // sessions.c
 extern const struct api_subject api_files;       // files.c
+extern const struct api_subject api_agent;       // agent.c
 extern const struct api_subject api_keys;        // keys.c
 extern const struct api_subject api_description; // openapi.c
 

@@ -22,7 +22,7 @@ static void fault(struct check *c, const char *path, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 static void fault(struct check *c, const char *path, const char *format, ...)
 {
-    char text[256];
+    char text[512];
     va_list args;
     if (++c->n > SCHEMA_MAX_FAULTS) {
         return;
@@ -34,11 +34,17 @@ static void fault(struct check *c, const char *path, const char *format, ...)
 }
 
 static const char *const type_names[SCHEMA_TYPES] = {
-    [SCHEMA_ANY] = "a value",        [SCHEMA_TEXT] = "a string",
-    [SCHEMA_INT] = "a whole number", [SCHEMA_NUMBER] = "a number",
-    [SCHEMA_BOOL] = "true or false", [SCHEMA_OBJECT] = "an object",
-    [SCHEMA_ARRAY] = "an array",     [SCHEMA_MAP] = "an object",
-    [SCHEMA_LIMITS] = "an object",   [SCHEMA_TEXT_OR] = "a string or an object",
+    [SCHEMA_ANY] = "a value",
+    [SCHEMA_TEXT] = "a string",
+    [SCHEMA_INT] = "a whole number",
+    [SCHEMA_NUMBER] = "a number",
+    [SCHEMA_BOOL] = "true or false",
+    [SCHEMA_OBJECT] = "an object",
+    [SCHEMA_ARRAY] = "an array",
+    [SCHEMA_MAP] = "an object",
+    [SCHEMA_LIMITS] = "an object",
+    [SCHEMA_TEXT_OR] = "a string or an object",
+    [SCHEMA_TEXT_OR_INT] = "a string or a whole number",
 };
 
 static bool has_type(enum schema_type type, yyjson_val *v)
@@ -57,6 +63,8 @@ static bool has_type(enum schema_type type, yyjson_val *v)
         return yyjson_is_arr(v);
     case SCHEMA_TEXT_OR:
         return yyjson_is_str(v) || yyjson_is_obj(v);
+    case SCHEMA_TEXT_OR_INT:
+        return yyjson_is_str(v) || yyjson_is_raw(v);
     case SCHEMA_OBJECT:
     case SCHEMA_MAP:
     case SCHEMA_LIMITS:
@@ -80,7 +88,7 @@ static void check_amount(struct check *c, const struct schema_field *f, const ch
 static void check_choice(struct check *c, const struct schema_field *f, const char *path,
                          yyjson_val *v)
 {
-    char shown[SHOWN_BYTES], list[160] = "";
+    char shown[SHOWN_BYTES], list[256] = "";
     size_t n = 0;
     for (const char *const *one = f->choices; *one; one++) {
         if (yyjson_equals_str(v, *one)) {
@@ -218,6 +226,11 @@ static void check_value(struct check *c, const struct schema_field *f, const cha
     case SCHEMA_TEXT_OR:
         if (f->of && yyjson_is_obj(v)) {
             check_object(c, f->of, path, v);
+        }
+        break;
+    case SCHEMA_TEXT_OR_INT:
+        if (yyjson_is_raw(v)) {
+            check_number(c, &(struct schema_field){.type = SCHEMA_INT}, path, v);
         }
         break;
     case SCHEMA_ANY:

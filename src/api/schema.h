@@ -19,11 +19,12 @@ enum schema_type {
     SCHEMA_INT,    // min, max: its value
     SCHEMA_NUMBER, // whole numbers as bounds
     SCHEMA_BOOL,
-    SCHEMA_OBJECT,  // `of`; NULL: any object
-    SCHEMA_ARRAY,   // of `items`; min, max: how many
-    SCHEMA_MAP,     // an object whose names are free, its values of `items`; max: how many
-    SCHEMA_TEXT_OR, // a text, or an object `of`
-    SCHEMA_LIMITS,  // the limits of a job: model/limits.h
+    SCHEMA_OBJECT,      // `of`; NULL: any object
+    SCHEMA_ARRAY,       // of `items`; min, max: how many
+    SCHEMA_MAP,         // an object whose names are free, its values of `items`; max: how many
+    SCHEMA_TEXT_OR,     // a text, or an object `of`
+    SCHEMA_TEXT_OR_INT, // a text or a whole number
+    SCHEMA_LIMITS,      // the limits of a job: model/limits.h
     SCHEMA_TYPES
 };
 
@@ -109,6 +110,11 @@ extern const struct schema schema_execute_code, schema_execute_answer, schema_in
 extern const struct schema schema_session_create, schema_session_extend, schema_session,
     schema_session_list, schema_session_deleted, schema_file, schema_file_list, schema_file_move,
     schema_file_done;
+extern const struct schema schema_agent_bash, schema_agent_bash_answer, schema_agent_read,
+    schema_agent_read_answer, schema_agent_write, schema_agent_write_answer, schema_agent_edit,
+    schema_agent_edit_one, schema_agent_edit_answer, schema_agent_edit_change,
+    schema_agent_artifact, schema_agent_artifact_wish, schema_agent_artifact_answer,
+    schema_agent_artifact_file;
 extern const struct schema schema_key_create, schema_key, schema_key_created, schema_key_list,
     schema_key_revoked, schema_health, schema_ready, schema_trial;
 extern const struct schema *const schemas[]; // ended by NULL

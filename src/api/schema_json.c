@@ -9,10 +9,10 @@
 #include <string.h>
 
 static const char *const json_types[SCHEMA_TYPES] = {
-    [SCHEMA_TEXT] = "string",    [SCHEMA_INT] = "integer",   [SCHEMA_NUMBER] = "number",
-    [SCHEMA_BOOL] = "boolean",   [SCHEMA_OBJECT] = "object", [SCHEMA_ARRAY] = "array",
-    [SCHEMA_MAP] = "object",     [SCHEMA_LIMITS] = "object", [SCHEMA_ANY] = NULL,
-    [SCHEMA_TEXT_OR] = "string",
+    [SCHEMA_TEXT] = "string",    [SCHEMA_INT] = "integer",        [SCHEMA_NUMBER] = "number",
+    [SCHEMA_BOOL] = "boolean",   [SCHEMA_OBJECT] = "object",      [SCHEMA_ARRAY] = "array",
+    [SCHEMA_MAP] = "object",     [SCHEMA_LIMITS] = "object",      [SCHEMA_ANY] = NULL,
+    [SCHEMA_TEXT_OR] = "string", [SCHEMA_TEXT_OR_INT] = "string",
 };
 
 static bool may_be_null(const struct schema_field *f) { return !f->required || f->null; }
@@ -58,13 +58,19 @@ static void put_type(struct buf *out, const struct schema_field *f)
     if (!json_types[f->type]) {
         return;
     }
-    if (!may_be_null(f)) {
+    bool number = f->type == SCHEMA_TEXT_OR_INT;
+    if (!may_be_null(f) && !number) {
         json_put_text(out, "type", json_types[f->type]);
         return;
     }
     json_begin(out, "type", '[');
     json_put_text(out, NULL, json_types[f->type]);
-    json_put_text(out, NULL, "null");
+    if (number) {
+        json_put_text(out, NULL, "integer");
+    }
+    if (may_be_null(f)) {
+        json_put_text(out, NULL, "null");
+    }
     json_end(out, ']');
 }
 
@@ -210,11 +216,17 @@ void schema_limits_write(struct buf *out)
 static void describe_type(struct buf *out, enum schema_type type, const struct schema *of)
 {
     static const char *const words[SCHEMA_TYPES] = {
-        [SCHEMA_ANY] = "any value",      [SCHEMA_TEXT] = "text",
-        [SCHEMA_INT] = "whole number",   [SCHEMA_NUMBER] = "number",
-        [SCHEMA_BOOL] = "true or false", [SCHEMA_OBJECT] = "object",
-        [SCHEMA_ARRAY] = "array",        [SCHEMA_MAP] = "object",
-        [SCHEMA_TEXT_OR] = "text or ",   [SCHEMA_LIMITS] = SCHEMA_LIMITS_NAME,
+        [SCHEMA_ANY] = "any value",
+        [SCHEMA_TEXT] = "text",
+        [SCHEMA_INT] = "whole number",
+        [SCHEMA_NUMBER] = "number",
+        [SCHEMA_BOOL] = "true or false",
+        [SCHEMA_OBJECT] = "object",
+        [SCHEMA_ARRAY] = "array",
+        [SCHEMA_MAP] = "object",
+        [SCHEMA_TEXT_OR] = "text or ",
+        [SCHEMA_LIMITS] = SCHEMA_LIMITS_NAME,
+        [SCHEMA_TEXT_OR_INT] = "text or integer",
     };
     bool named = of && type == SCHEMA_OBJECT;
     buf_puts(out, named ? of->name : words[type]);

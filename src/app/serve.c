@@ -14,6 +14,7 @@
 #include "job/runner.h"
 #include "log/log.h"
 #include "plan/plan.h"
+#include "serve/agent.h"
 #include "serve/artifacts.h"
 #include "serve/jobs.h"
 #include "serve/ready.h"
@@ -51,6 +52,7 @@ struct serve {
     struct sessions *sessions;
     struct artifacts *artifacts;
     struct jobs *jobs;
+    struct agents *agents;
     struct api *api;
     struct http_server *http;
     struct http_config listeners;
@@ -138,16 +140,15 @@ static struct jobs_limits limits_of(const struct conf *c)
     const int64_t *n = c->number;
     int64_t slots = n[SETTING_WORKER_CONCURRENCY];
     slots = slots ? slots : get_nprocs();
-    return (struct jobs_limits){
-        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
-                  .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
-                  .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
-                  .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
-        .queue_timeout_ms = (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
-        .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
-        .tool_timeout_ms = (uint64_t)n[SETTING_STREAM_TOOL_TIMEOUT_CODE] * 1000,
-        .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
-        .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
+    return (struct jobs_limits){.queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
+                                          .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
+                                          .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
+                                          .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
+                                .queue_timeout_ms =
+                                    (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
+                                .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
+                                .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
+                                .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
 }
 
 static struct sessions_config sessions_config_of(const struct serve *s)
@@ -428,6 +429,19 @@ static int open_jobs(struct serve *s)
     return jobs_new(&config, &s->jobs);
 }
 
+static int open_agents(struct serve *s)
+{
+    const struct agents_config config = {.loop = s->loop,
+                                         .sessions = s->sessions,
+                                         .jobs = s->jobs,
+                                         .artifacts = s->artifacts,
+                                         .store = s->store,
+                                         .pool = s->pool,
+                                         .log = s->log,
+                                         .conf = s->conf};
+    return agents_new(&config, &s->agents);
+}
+
 static int open_http(struct serve *s)
 {
     const struct api_config config = {.loop = s->loop,
@@ -436,6 +450,7 @@ static int open_http(struct serve *s)
                                       .jobs = s->jobs,
                                       .sessions = s->sessions,
                                       .artifacts = s->artifacts,
+                                      .agents = s->agents,
                                       .pool = s->pool,
                                       .log = s->log,
                                       .ready = s->ready,
@@ -492,6 +507,7 @@ static const struct part {
     {"trial run", open_ready},
     {"sessions and artifacts", open_kept},
     {"jobs", open_jobs},
+    {"agents' tools", open_agents},
     {"HTTP", open_http},
     {"front's socket", watch_front},
 };
@@ -516,7 +532,9 @@ static void end(struct serve *s)
 {
     work_pool_stop(s->pool); // what its threads had is the requests' again
     http_server_free(s->http);
+    agents_stop(s->agents);
     store_close(s->store);
+    agents_free(s->agents);
     jobs_free(s->jobs);
     sessions_free(s->sessions);
     artifacts_free(s->artifacts);

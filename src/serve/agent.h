@@ -18,7 +18,14 @@ struct agents;
 struct artifacts;
 struct conf;
 
+enum {
+    AGENT_BASH_MAX_SECONDS = 600,
+    AGENT_WRITE_MAX_CHARS = 1000000,
+    AGENT_WRITE_MAX_BYTES = 4 * AGENT_WRITE_MAX_CHARS, // of UTF-8
+};
+
 struct agents_config {
+    struct loop *loop;
     struct sessions *sessions;
     struct jobs *jobs;
     struct artifacts *artifacts;
@@ -30,8 +37,10 @@ struct agents_config {
 // What sessions remember is kept in memory up to a bound, and written beside the session's files
 // when it has been left alone for a moment, when the bound is reached, and at the end.
 int agents_new(const struct agents_config *c, struct agents **ret);
-// After work_pool_stop(). NULL is harmless.
-void agents_free(struct agents *a);
+// Writes what is not written yet. After work_pool_stop() and when all calls are over, before
+// store_close(). NULL is harmless.
+void agents_stop(struct agents *a);
+void agents_free(struct agents *a); // after store_close(); NULL is harmless
 
 enum agent_tool { AGENT_BASH, AGENT_READ, AGENT_WRITE, AGENT_EDIT, AGENT_ARTIFACT, AGENT_TOOLS };
 extern const char *const agent_tool_names[AGENT_TOOLS];
@@ -42,7 +51,10 @@ struct agent_call {
     const char *team, *session; // until the call is over
     enum agent_tool tool;
     yyjson_val *arguments; // checked against the tool's schema; until the call is over
-    const char *trace;     // or NULL
+    yyjson_doc *doc; // what they lie in, of yyjson_doc_free(): agents_call() takes it over, so that
+                     // they outlive the call where a thread is at them (NULL from then on), or
+                     // leaves it to the caller
+    const char *trace; // or NULL
     // error 0: `data` is the answer, JSON, taken by whom it is given; a tool that refuses (an
     // anchor, a missing file) is an answer with "success":false and an "error" for the model, as
     // is a job that failed. Else told by `refused`: a refusal of jobs.h of bash and artifact, which

@@ -106,7 +106,13 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
 // Before so many more bytes are written through l: false when the session would be larger than
 // disk_bytes. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);
+// What sessions_charge() would still take.
+uint64_t sessions_room(const struct sessions *s, const struct session_lease *l);
 uint64_t sessions_disk_bytes(const struct sessions *s); // the setting
+// The folder that its workspace lies in: the service's own, which no job sees; gone with the
+// session. For what is kept beside its files, under a name other than "w" and "t". On any thread.
+// Descriptor, the caller's, or -errno.
+int sessions_open_beside(const struct session_lease *l);
 
 // trash/: for what is not whole yet (files_write_options.parts) and what is thrown away; emptied at
 // start.

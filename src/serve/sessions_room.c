@@ -166,16 +166,28 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     }
 }
 
+uint64_t sessions_room(const struct sessions *s, const struct session_lease *l)
+{
+    const struct session *e = l->session;
+    uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
+    return used < s->config.disk_bytes ? s->config.disk_bytes - used : 0;
+}
+
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes)
 {
     struct session *e = l->session;
-    uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
-    if (used > s->config.disk_bytes || bytes > s->config.disk_bytes - used) {
+    if (bytes > sessions_room(s, l)) {
         return false;
     }
     l->charged_bytes += bytes;
     e->charged_bytes += bytes;
     return true;
+}
+
+int sessions_open_beside(const struct session_lease *l)
+{
+    const struct session *e = l->session; // its folder and id stay as long as the lease
+    return path_open(e->of->kept, e->id, O_RDONLY | O_DIRECTORY, 0);
 }
 
 uint64_t sessions_disk_bytes(const struct sessions *s) { return s->config.disk_bytes; }

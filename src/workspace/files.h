@@ -119,8 +119,9 @@ struct files_write_options {
     uint32_t mode;        // permission bits; 0: those of the old file, or 0644
     uint64_t max_bytes;   // of content: what the limits leave
     bool make_folders;
-    int parts; // a folder of the caller's on the same mount, for what is not whole yet; stays open
-               // until the end. 0: beside the file's place
+    bool quick; // no hash, and not forced to the disk: a crash of the machine may take it
+    int parts;  // a folder of the caller's on the same mount, for what is not whole yet; stays open
+                // until the end. 0: beside the file's place
 };
 
 // A file that is written under a random name and put in its place whole, or not at all.
@@ -139,7 +140,7 @@ struct files_write {
     struct sha256 sha;
     struct files_file old;
     struct files_hash old_hash;
-    bool synced;
+    bool quick, synced;
 };
 
 // Refuses early what can be known early. Nothing is to be dropped after a failure.
@@ -152,6 +153,12 @@ int files_write_add(struct files_write *w, const void *data, size_t len);
 // belongs on a thread of its own. FILES_CHANGED: a program of the session replaced it meanwhile.
 // With FILES_MATCH, what a program writes in the microseconds between look and rename is lost.
 int files_write_commit(struct files_write *w);
+// Instead of files_write_commit(): in the place of the file that `old` is (files_open()), if it
+// still holds these bytes. A program that rewrites it at the same time loses nothing that it wrote
+// before the exchange; what it writes to the old file's descriptor afterwards goes with that file.
+// FILES_CHANGED: it was written to or replaced meanwhile, and stays.
+int files_write_commit_over(struct files_write *w, const struct files_file *old, const void *data,
+                            size_t len);
 // Releases; what is not committed vanishes. Harmless on a zeroed, finished or failed one.
 void files_write_drop(struct files_write *w);
 

@@ -1,4 +1,6 @@
 // Declared objects: every fault of a request by name, and nothing refused that is sound.
+#include "agent/edit.h"
+#include "api/agent.h"
 #include "api/schema.h"
 #include "codec/json.h"
 #include "model/job.h"
@@ -199,6 +201,26 @@ static void fields_are_sound(void **state)
     }
 }
 
+// What agents may send is declared, so that a model sees it; what is done with it is agent/'s.
+static void agents_tools_are_declared(void **state)
+{
+    (void)state;
+    for (int i = 0; i < EDIT_OPS; i++) {
+        assert_string_equal(agent_edit_ops[i], edit_kinds[i].name);
+    }
+    assert_null(agent_edit_ops[EDIT_OPS]);
+    assert_string_equal(check(&schema_agent_edit,
+                              "{\"path\":\"a\",\"edits\":[{\"op\":\"cut\",\"line\":1,"
+                              "\"end_line\":\"2#ab3f\"}]}"),
+                        "");
+    assert_string_equal(
+        check(&schema_agent_edit, "{\"path\":\"a\",\"edits\":[{\"op\":\"cut\",\"line\":1.5}]}"),
+        "edits[0].line: must be a whole number, not 1.5");
+    assert_string_equal(
+        check(&schema_agent_edit, "{\"path\":\"a\",\"edits\":[{\"op\":\"cut\",\"line\":true}]}"),
+        "edits[0].line: must be a string or a whole number, not true");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +232,7 @@ int main(void)
         cmocka_unit_test(reads_queries),
         cmocka_unit_test(knows_forms),
         cmocka_unit_test(fields_are_sound),
+        cmocka_unit_test(agents_tools_are_declared),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     buf_free(&faults);
