@@ -154,6 +154,7 @@ static void write_answer(struct buf *out, const struct gift *g, const struct res
         }
     }
     json_end(out, ']');
+    json_put_text(out, "job_id", success ? r->job_id : NULL);
     json_end(out, '}');
 }
 

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    COMMAND_MAX = 120 << 10, // of JOB_MAX_ARGV_BYTES, which has two more words
+    WORD_MAX = 120 << 10,    // of JOB_MAX_ARGV_BYTES, which has two more words
     KEPT_KIB = 1024,         // of each stream: the end of a long output is what tells why it failed
     SHOWN_BYTES = 256 << 10, // of each stream, of a command that went well
     HERE_BYTES = 128 << 10,  // more output is cleaned on a thread
@@ -169,24 +169,36 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
     }
 }
 
+// As of a shell that is given the command: it is "bash" in messages, and the signal that ends the
+// last program is told. What is too long for that is a script.
+static void put_command(struct buf *json, const struct buf *command)
+{
+    const char *const words[] = {"bash", "-c", buf_text(command), NULL};
+    if (command->len <= WORD_MAX) {
+        json_put_texts(json, "command", words);
+    } else {
+        json_put_text(json, "language", language_names[LANGUAGE_BASH]);
+        json_put_text(json, "code", buf_text(command));
+    }
+}
+
 // As a job of any other caller, so that the same is checked. 0, or -EINVAL with *ret_why, or
 // another -errno.
 static int make_job(const struct bash *b, struct job *ret, struct job_error *ret_why)
 {
     yyjson_val *arguments = b->call->arguments, *cwd = yyjson_obj_get(arguments, "cwd");
-    const char *const words[] = {"bash", "-c", buf_text(&b->command), NULL};
-    AUTO_BUF struct buf json = BUF_INIT(8 * COMMAND_MAX);
+    AUTO_BUF struct buf json = BUF_INIT(8 * JOB_MAX_CODE_BYTES);
     int64_t timeout_s;
     json_begin(&json, NULL, '{');
-    json_put_texts(&json, "command", words);
+    put_command(&json, &b->command);
     json_put_text(&json, "session_id", b->call->session);
     if (yyjson_is_str(cwd)) {
         json_put_bytes(&json, "cwd", yyjson_get_str(cwd), yyjson_get_len(cwd));
     }
-    if (json_int(yyjson_obj_get(arguments, "timeout"), &timeout_s) == 0) {
-        json_put_int(&json, "timeout", timeout_s);
-    }
     json_begin(&json, "limits", '{');
+    if (json_int(yyjson_obj_get(arguments, "timeout"), &timeout_s) == 0) {
+        json_put_int(&json, "timeout_seconds", timeout_s);
+    }
     json_put_int(&json, "max_stdout_kb", KEPT_KIB);
     json_put_int(&json, "max_stderr_kb", KEPT_KIB);
     json_end(&json, '}');
@@ -240,19 +252,14 @@ void agent_bash_call(const struct agents_config *with, struct agent_call *c)
     }
     *b = (struct bash){.with = with,
                        .call = c,
-                       .command = BUF_INIT(2 * COMMAND_MAX),
+                       .command = BUF_INIT(2 * JOB_MAX_CODE_BYTES),
                        .out = BUF_INIT(KEPT_KIB * 1024),
                        .err = BUF_INIT(KEPT_KIB * 1024),
                        .answer = BUF_INIT(ANSWER_BYTES),
                        .exit_code = -1,
                        .duration_ms = -1};
     c->inner = b;
-    if (len > COMMAND_MAX) {
-        snprintf(why.text, sizeof why.text,
-                 "command: %zu bytes are above the maximum of %d; write a script and run it", len,
-                 COMMAND_MAX);
-        refuse(b, why.text);
-    } else if (memchr(text, '\0', len)) {
+    if (memchr(text, '\0', len)) {
         refuse(b, "command: contains a NUL");
     } else {
         int e = shell_rewrite(text, len, &b->command, &b->rewritten, &why);

@@ -1,0 +1,312 @@
+"""The bash tool of a session: what runs, what is refused, what a model sees of it, and when it ends."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import signal
+import threading
+import time
+
+import harness
+import pytest
+from agent_session import Agent
+from service import JOBS, SESSIONS, serving
+
+SERVICE_SETTINGS = {"SANDBOX_QUEUE_TEAM_LIMIT": "2"}
+NO_SESSION = "0190c3f0-0000-7000-8000-000000000001"
+
+
+@pytest.fixture(scope="module")
+def agent(service):
+    return Agent(service)
+
+
+def jobs(client) -> dict[str, dict]:
+    return {i["job_id"]: i for i in client.get(f"{JOBS}?limit=100").data["items"]}
+
+
+def figure(client, name: str) -> int:
+    """Of /metrics: jobs with a waiting caller are in no list while they wait or run."""
+    text = client.get("/metrics").body.decode()
+    return int(next(i for i in text.splitlines() if i.startswith(f"{name} ")).split()[1])
+
+
+def headers_of(client) -> dict:
+    return {"Authorization": f"Bearer {client.key}"} if client.key else {}
+
+
+def test_a_job_of_the_session(service, agent):
+    r = agent.bash("echo out; echo err >&2; pwd")
+    assert r["success"] and (r["stdout"], r["stderr"]) == ("out\n/workspace\n", "err\n")
+    assert (r["exit_code"], r["signal"], r["truncated"], r["command"]) == (0, None, False, None)
+    assert 0 <= r["duration_ms"] < 60000
+    job = service.job(r["job_id"])
+    assert job["success"] and job["stdout"] == r["stdout"]
+    assert harness.until(lambda: r["job_id"] in jobs(service), 5)  # recorded after the answer
+    assert jobs(service)[r["job_id"]]["session_id"] == agent.session
+    [line] = [i for i in service.log_rows() if i.get("job") == r["job_id"]]
+    assert (line["entry"], line["session"], line["reason"]) == ("agent-bash", agent.session, "ok")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"command": ""},
+        {"command": 1},
+        {"command": "true", "timeout": 0},
+        {"command": "true", "timeout": 601},
+        {"command": "true", "timeout": "30"},
+        {"command": "true", "cwd": ""},
+        {"command": "true", "shell": True},
+    ],
+)
+def test_what_is_no_call(agent, arguments):
+    a = agent.post("bash", **arguments)
+    assert a.status == 422 and (list(arguments) or ["command"])[-1] in a.msg, a
+
+
+def test_commands_that_a_model_means_otherwise(agent):
+    agent.bash("mkdir -p deep; touch deep/needle.txt")
+    r = agent.bash("find / -name needle.txt")
+    assert (r["stdout"], r["command"]) == ("/workspace/deep/needle.txt\n", "find /workspace -name needle.txt")
+    r = agent.bash("cd deep && find / -name needle.txt -type f")
+    assert r["stdout"] == "/workspace/deep/needle.txt\n"
+    r = agent.bash("pip install --no-index nonesuch")
+    assert r["command"] == "python3 -m pip install --no-index nonesuch" and not r["success"]
+    assert agent.bash("pip3 install --no-index nonesuch; true")["command"].startswith("python3 -m pip install")
+    for command in ("find . -name needle.txt", "find /workspace/deep -type f", "echo find /", "pip --version || true"):
+        r = agent.bash(command)
+        assert r["success"] and r["command"] is None, r
+
+
+def test_scans_of_the_whole_system(service, agent):
+    before = jobs(service)
+    for command in (
+        "find -- / -name x",
+        "find // -name x",
+        "find / /etc -name x",
+        "find /./ -name x",
+        "true | find // -name x",
+        "echo $(find / -name x)",
+        "( find / -name x )",
+        "find / -name x -delete",
+        "ls -R /",
+        "ls -lR /",
+        "grep -r x /",
+        "rg x /",
+        "du /",
+        "tree /",
+    ):
+        r = agent.bash(command)
+        assert not r["success"] and "/workspace" in r["error"], (command, r)
+        assert (r["stdout"], r["stderr"], r["exit_code"], r["reason"], r["job_id"]) == ("", "", None, None, None), (
+            command
+        )
+    assert set(jobs(service)) - set(before) == set()  # no job for these
+
+
+def test_noise(agent):
+    r = agent.bash(
+        r"printf '\033[31mred\033[0m\n 10%%\r 50%%\r100%%\n\n\n\n\n\nend\n'; for i in 1 2 3 4 5 6; do echo same; done"
+    )
+    lines = r["stdout"].split("\n")
+    assert "\x1b" not in r["stdout"] and "\r" not in r["stdout"]
+    assert lines[:2] == ["red", "100%"] and lines.count("") <= 2 and "end" in lines
+    assert lines.count("same") == 1 and "[the same line 5 more times]" in lines
+    script = r"printf '\033[31mred\033[0m\n 10%%\r 50%%\r100%%\n\n\n\n\n\nend\n'; "
+    r = agent.bash(script + "for i in 1 2 3 4 5 6; do echo same; done")
+    lines = r["stdout"].split("\n")
+    assert "\x1b" not in r["stdout"] and "\r" not in r["stdout"]
+    assert lines[:2] == ["red", "100%"] and lines.count("") <= 2 and "end" in lines
+    assert lines.count("same") == 1 and "[the same line 5 more times]" in lines
+    r = agent.bash(r"printf 'a\377b\tc\bd\n'")
+    assert r["stdout"] == "a\ufffdb\td\n"
+
+
+def test_json_stays(agent):
+    value = {"rows": [0] * 50, "text": "a\n\n\n\n\nb", "none": None}
+    agent.files.put("v.json", json.dumps(value, indent=1).encode())
+    assert json.loads(agent.says("cat v.json")) == value
+    r = agent.bash("cat v.json; exit 1")  # long, on failure: head and tail
+    assert len(r["stdout"].splitlines()) < 70
+
+
+def test_long_output(agent):
+    every = [str(i) for i in range(1, 1001)]
+    assert agent.says("seq 1000").split("\n") == every
+    r = agent.bash("seq 1000; seq 1000 >&2; exit 3")
+    assert (r["exit_code"], r["error"], r["truncated"]) == (3, "Exit code 3", False)
+    for text in (r["stdout"], r["stderr"]):
+        lines = text.removesuffix("\n").split("\n")
+        assert lines[:20] == every[:20] and lines[-40:] == every[-40:] and len(lines) == 61, lines
+        assert "940" in lines[20] and lines[20].startswith("["), lines[20]
+    # the end of what a build of 700 kB said is there, and of a line of that length both ends
+    r = agent.bash("seq 100000; echo last; exit 1")
+    assert r["stdout"].endswith("\nlast\n") and not r["truncated"] and len(r["stdout"]) < 1000
+    r = agent.bash("head -c 700000 /dev/zero | tr '\\0' x; echo; exit 1")
+    assert 2900 < len(r["stdout"]) < 3300
+    # what is more than that is cut, and said to be
+    r = agent.bash("seq 300000; exit 1")
+    assert r["truncated"] and r["stdout"].startswith("1\n2\n")
+    r = agent.bash("seq 100000")
+    assert r["success"] and r["truncated"] and len(r["stdout"]) < 265000
+    assert r["stdout"].startswith("1\n2\n") and "left out" in r["stdout"].splitlines()[-1]
+
+
+def test_a_long_command(agent):
+    lines = "\n".join(f"echo {i:0100}" for i in range(3000))
+    r = agent.bash(f"{lines}\nexit 7")
+    assert r["exit_code"] == 7 and r["stdout"].splitlines()[-1] == f"{2999:0100}"
+    assert agent.post("bash", command="a" * (1 << 20) + "b").status in (413, 422)
+
+
+def test_time(agent):
+    begin = time.monotonic()
+    r = agent.bash("echo begun; sleep 30", timeout=1)
+    assert time.monotonic() - begin < 10 * harness.SLOW
+    assert (r["timed_out"], r["reason"], r["stdout"]) == (True, "timeout", "begun\n")
+    assert r["error"] == "Execution timeout (1.0s)"
+    # what ignores it is killed
+    r = agent.bash("trap '' TERM; echo begun; while :; do sleep 1; done", timeout=1)
+    assert r["timed_out"] and r["stdout"] == "begun\n"
+
+
+def test_exit_codes_and_signals(agent):
+    for status in (0, 1, 3, 126, 127, 255):
+        r = agent.bash(f"exit {status}")
+        assert (r["exit_code"], r["signal"], r["success"]) == (status, None, status == 0)
+    assert agent.bash("exit 256")["exit_code"] == 0
+    for command, number in (
+        ("kill -9 $$", signal.SIGKILL),
+        ("kill -TERM $$", signal.SIGTERM),
+        ("python3 -c 'import os; os.kill(os.getpid(), 11)'", signal.SIGSEGV),
+    ):
+        r = agent.bash(command)
+        assert (r["exit_code"], r["signal"], r["success"]) == (None, number, False), r
+        assert f"signal {int(number)}" in r["error"]
+    r = agent.bash("python3 -c 'import os; os.kill(os.getpid(), 11)'; echo $?")
+    assert r["success"] and r["stdout"] == "139\n"  # of a program that is not the last, as a shell has it
+    r = agent.bash("echo 'unclosed")
+    assert r["exit_code"] == 2 and "unexpected EOF" in r["stderr"]
+
+
+def test_SES_02_exec(agent):
+    assert agent.bash("exec /bin/true")["exit_code"] == 0
+    assert agent.says("echo ok") == "ok"
+
+
+def test_SES_04_what_persists(agent):
+    agent.bash("x=1; export y=2; cd /tmp; echo 1 > /workspace/f; echo t > /tmp/t; umask 077")
+    assert agent.says('cat f /tmp/t; echo "x=$x y=$y"; pwd; umask') == "1\nt\nx= y=\n/workspace\n0022"
+    begin = time.monotonic()
+    assert agent.says("sleep 100 & echo $!").isdigit()  # it does not outlive the command, nor hold its answer
+    assert time.monotonic() - begin < 20 * harness.SLOW
+    assert agent.says("pgrep -c sleep || true") in ("0", "")
+
+
+def test_SES_08_working_folder(agent):
+    agent.bash("mkdir -p sub; touch file")
+    assert agent.says("pwd", cwd="sub") == "/workspace/sub"
+    assert agent.says("pwd", cwd="/workspace/sub/") == "/workspace/sub"
+    for cwd, why in (
+        ("/workspace/none", "/workspace/none: No such file or directory"),
+        ("none", "/workspace/none: No such file or directory"),
+        ("file", "/workspace/file: Not a directory"),
+        ("/etc", "cwd: "),
+        ("../x", "cwd: "),
+    ):
+        r = agent.bash("pwd", cwd=cwd)
+        assert not r["success"] and why in r["error"] and r["exit_code"] is None, r
+
+
+def test_SES_09_command_not_found(agent):
+    r = agent.bash("nonesuch --x")
+    assert (r["exit_code"], r["stderr"]) == (127, "bash: line 1: nonesuch: command not found\n")
+
+
+def test_one_after_another(service, agent):
+    """In the order of the calls; what reads does not wait."""
+
+    def bash(command: str) -> dict:
+        with service.client() as c:
+            return Agent(c, agent.session).bash(command)
+
+    agent.bash("rm -f order")
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        first = pool.submit(bash, "echo 1 > order; sleep 2; echo 2 >> order")
+        assert harness.until(lambda: agent.files.get("order").status == 200, 20)
+        second = pool.submit(bash, "echo 3 >> order")
+        assert harness.until(lambda: figure(service, "isle_queue_jobs") == 1, 10)
+        third = pool.submit(bash, "echo 4 >> order")
+        assert agent.files.get("order").body == b"1\n" and not first.done()
+        assert all(f.result()["success"] for f in (first, second, third))
+    assert agent.says("cat order") == "1\n2\n3\n4"
+
+
+def test_a_full_queue(service, agent):
+    def post(seconds: float) -> int:
+        with service.client() as c:
+            return Agent(c, agent.session).post("bash", command=f"sleep {seconds}").status
+
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(post, 2)]
+        assert harness.until(lambda: figure(service, "isle_slots_used") == 1, 20)
+        calls += [pool.submit(post, 0), pool.submit(post, 0)]
+        assert harness.until(lambda: figure(service, "isle_queue_jobs") == 2, 10)
+        a = agent.post("bash", command="true")
+        assert a.status == 429 and int(a.headers["Retry-After"]) > 0 and "SANDBOX_QUEUE_TEAM_LIMIT" in a.msg
+        assert [f.result() for f in calls] == [200, 200, 200]
+
+
+def test_a_caller_that_leaves(service, agent):
+    connection = service.connection(30)
+    body = json.dumps({"command": "echo $$ > begun; sleep 60"}).encode()
+    path = f"{SESSIONS}/{agent.session}/tools/bash"
+    connection.request("POST", path, body, {"Content-Type": "application/json"} | headers_of(service))
+    assert harness.until(lambda: agent.files.get("begun").status == 200, 20)
+    assert figure(service, "isle_slots_used") == 1
+    begin = time.monotonic()
+    connection.close()
+    assert harness.until(lambda: figure(service, "isle_slots_used") == 0, 10, 0.02)
+    assert time.monotonic() - begin < 1 * harness.SLOW + 0.5
+    assert harness.until(lambda: service.get(f"{JOBS}?status=cancelled").data["items"], 5)
+    assert agent.says("echo next") == "next"
+
+
+def test_SES_05_sessions_that_are_not_there(service, agent):
+    def statuses(session: str, client=service) -> set[int]:
+        other = Agent(client, session)
+        return {other.post("bash", command="true").status, other.post("artifact", paths=["f"]).status}
+
+    assert statuses(NO_SESSION) == {404}
+    assert statuses("none") == {404}
+    gone = Agent(service)
+    assert gone.says("echo a") == "a"
+    assert service.call("DELETE", f"{SESSIONS}/{gone.session}").status == 200
+    assert statuses(gone.session) == {410}
+    with service.client(service.new_key("other")) as other:  # from here on the service wants a key
+        assert statuses(agent.session, other) == {404}
+
+
+def test_bounds_of_the_service(isle):
+    """STREAM_TOOL_TIMEOUT_CODE, and the end of the service."""
+    assert isle
+    with serving({"STREAM_TOOL_TIMEOUT_CODE": "2", "SANDBOX_DRAIN_SECONDS": "1"}) as s:
+        agent = Agent(s)
+        begin = time.monotonic()
+        r = agent.bash("echo begun; sleep 60", timeout=600)
+        assert time.monotonic() - begin < 10 * harness.SLOW
+        assert (r["timed_out"], r["reason"], r["error"]) == (True, "caller_timeout", "Tool call timeout (2s)")
+        assert r["stdout"] == "begun\n"
+        answers = []
+        with s.client(s.key) as c:
+            call = threading.Thread(target=lambda: answers.append(Agent(c, agent.session).bash("touch on; sleep 60")))
+            call.start()
+            assert harness.until(lambda: agent.files.get("on").status == 200, 20)
+            s.process.send_signal(signal.SIGTERM)
+            assert harness.until(lambda: agent.post("bash", command="true").status == 503, 1.5, 0.02)
+            call.join()
+        assert answers[0]["reason"] in ("cancelled", "caller_timeout") and not answers[0]["success"]
+        assert s.wait_gone() == 0
