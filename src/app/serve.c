@@ -140,15 +140,16 @@ static struct jobs_limits limits_of(const struct conf *c)
     const int64_t *n = c->number;
     int64_t slots = n[SETTING_WORKER_CONCURRENCY];
     slots = slots ? slots : get_nprocs();
-    return (struct jobs_limits){.queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
-                                          .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
-                                          .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
-                                          .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
-                                .queue_timeout_ms =
-                                    (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
-                                .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
-                                .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
-                                .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
+    return (struct jobs_limits){
+        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
+                  .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
+                  .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
+                  .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
+        .queue_timeout_ms = (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
+        .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
+        .tool_timeout_ms = (uint64_t)n[SETTING_STREAM_TOOL_TIMEOUT_CODE] * 1000,
+        .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
+        .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
 }
 
 static struct sessions_config sessions_config_of(const struct serve *s)

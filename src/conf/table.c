@@ -246,8 +246,9 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                           .min = 1,
                                           .max = 86400,
                                           .platform = "60",
-                                          .help = "of the platform: longest call of a saved tool",
-                                          .idle = true},
+                                          .live = true,
+                                          .help = "longest call of a saved or an agent's tool, its "
+                                                  "wait in the queue included"},
     [SETTING_LISTEN] = {.name = "ISLE_LISTEN",
                         .type = SETTING_WORDS,
                         .words = SETTING_W_LISTEN,

@@ -210,8 +210,6 @@ static bool name_ok(const char *name)
     return len > 0 && len <= QUEUE_NAME_MAX;
 }
 
-static uint64_t sooner(uint64_t a, uint64_t b) { return a && (!b || a < b) ? a : b; }
-
 static void begin_waiting(struct queue *q, struct queue_entry *e)
 {
     struct queue_team *t = e->of_team;
@@ -225,7 +223,7 @@ static void begin_waiting(struct queue *q, struct queue_entry *e)
     e->state = QUEUE_WAITING;
     e->passed = 0;
     all_put(q, e);
-    heap_set(&q->deadlines, e, sooner(e->wait_deadline_ns, e->caller_deadline_ns));
+    heap_set(&q->deadlines, e, e->wait_deadline_ns);
     if (s && s->front && s->front != e) {
         e->ready = false;
         list_put(&s->waiting, e);
@@ -316,7 +314,7 @@ struct queue_entry *queue_next(struct queue *q, uint64_t now_ns)
     for (int r = 0; r < QUEUE_RESOURCES; r++) {
         q->used[r] += e->needs[r];
     }
-    heap_set(&q->deadlines, e, e->caller_deadline_ns);
+    heap_set(&q->deadlines, e, 0);
     return e;
 }
 
@@ -369,19 +367,15 @@ uint64_t queue_deadline_ns(const struct queue *q)
     return d ? d->due_ns : 0;
 }
 
-enum queue_expiry queue_expired(struct queue *q, uint64_t now_ns, struct queue_entry **ret)
+struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns)
 {
     const struct deadline *d = heap_first(&q->deadlines);
     if (!d || d->due_ns > now_ns) {
-        return QUEUE_NOT_EXPIRED;
+        return NULL;
     }
     struct queue_entry *e = d->entry;
-    // Told apart even when both have come: the caller's own bound is what it asked for.
-    bool caller = e->caller_deadline_ns != 0 && e->caller_deadline_ns <= d->due_ns;
-    heap_set(&q->deadlines, e, 0);
     queue_remove(q, e);
-    *ret = e;
-    return caller ? QUEUE_CALLER_LEFT : QUEUE_WAITED_TOO_LONG;
+    return e;
 }
 
 // --- looks

@@ -34,9 +34,6 @@ enum queue_state { QUEUE_OUT, QUEUE_WAITING, QUEUE_RUNNING };
 // Positive answers of queue_add().
 enum queue_refused { QUEUE_TEAM_FULL = 1, QUEUE_FULL, QUEUE_NOT_OPEN };
 
-// Why an entry came out of queue_expired().
-enum queue_expiry { QUEUE_NOT_EXPIRED, QUEUE_WAITED_TOO_LONG, QUEUE_CALLER_LEFT };
-
 enum queue_mode {
     QUEUE_OPEN,
     QUEUE_CLOSED,  // nothing comes in; what waits is still started
@@ -60,10 +57,9 @@ struct queue_session;
 struct queue_entry {
     // The owner's, filled before queue_add() and left alone until the entry is out again.
     void *ctx;
-    const char *team;            // read by queue_add() only
-    const char *session;         // as team; NULL: none
-    uint64_t wait_deadline_ns;   // must have been started by then (queue_timeout); 0: none
-    uint64_t caller_deadline_ns; // the caller waits no longer, running or not; 0: none
+    const char *team;          // read by queue_add() only
+    const char *session;       // as team; NULL: none
+    uint64_t wait_deadline_ns; // must have been started by then (queue_timeout); 0: none
     uint64_t needs[QUEUE_RESOURCES];
     bool accepted; // promised before (a restart): bounds and mode do not apply
     bool held;     // has its place, and does not start before queue_release()
@@ -128,9 +124,8 @@ void queue_remove(struct queue *q, struct queue_entry *e);
 
 // When queue_expired() has something to say; 0: nothing to wait for.
 uint64_t queue_deadline_ns(const struct queue *q);
-// Takes one entry whose deadline has come. One that waited is OUT; one that runs has left its
-// caller's bound behind and stays RUNNING until queue_finish(). Each deadline is told once.
-enum queue_expiry queue_expired(struct queue *q, uint64_t now_ns, struct queue_entry **ret);
+// Takes out one entry that has waited beyond its deadline; NULL: there is none.
+struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns);
 
 // What waits, in the order of arrival; e NULL: the first. NULL at the end.
 struct queue_entry *queue_waiting(const struct queue *q, const struct queue_entry *e);

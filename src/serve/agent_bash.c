@@ -8,7 +8,6 @@
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "codec/utf8.h"
-#include "conf/conf.h"
 #include "io/work.h"
 #include "model/lower.h"
 
@@ -22,7 +21,6 @@ enum {
     SHOWN_BYTES = 256 << 10, // of each stream, of a command that went well
     HERE_BYTES = 128 << 10,  // more output is cleaned on a thread
     ANSWER_BYTES = 64 << 20,
-    TEXT_BYTES = 160, // of a bound's text
 };
 
 struct bash {
@@ -210,15 +208,11 @@ static void run(struct bash *b)
 {
     struct agent_call *c = b->call;
     struct job_error why;
-    const int64_t most_s = b->with->conf->number[SETTING_STREAM_TOOL_TIMEOUT_CODE];
-    char text[TEXT_BYTES];
     struct jobs_submission s = {.team = c->team,
                                 .job = {.stdin_fd = -1},
-                                .caller_ms = (uint64_t)most_s * 1000,
-                                .caller_text = text,
+                                .tool_call = true,
                                 .entry = "agent-bash",
                                 .trace = c->trace};
-    snprintf(text, sizeof text, "Tool call timeout (%llds)", (long long)most_s);
     int e = make_job(b, &s.job, &why);
     e = e ? e : lower_check_host(&s.job, jobs_host(b->with->jobs), &why);
     if (e == -EINVAL) {

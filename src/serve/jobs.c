@@ -201,8 +201,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     t->at = accepted ? TASK_SUBMITTED : TASK_WAITING;
     t->entry_name = s->entry;
     snprintf(t->trace, sizeof t->trace, "%s", s->trace ? s->trace : "");
-    t->caller_ms = s->caller_ms ? s->caller_ms : t->caller_ms;
-    t->caller_text = s->caller_text ? strdup(s->caller_text) : NULL;
+    t->tool_timeout_ms = s->tool_call ? j->config.limits.tool_timeout_ms : 0;
     e = task_enqueue(t, ret_queue);
     if (e) {
         j->stats.refused += e == QUEUE_TEAM_FULL || e == QUEUE_FULL;
@@ -233,6 +232,7 @@ int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, ch
     }
     w->waits = true;
     task_watch(t, w);
+    task_expect_tool(t);
     memcpy(ret_id, t->id, sizeof t->id);
     jobs_pump_soon(j);
     return 0;

@@ -29,6 +29,7 @@ struct jobs_limits {
     struct queue_limits queue; // slots: SANDBOX_WORKER_CONCURRENCY
     uint64_t queue_timeout_ms; // SANDBOX_QUEUE_TIMEOUT_SECONDS; 0: none
     uint64_t memory_bytes;     // all running jobs together; 0: what the machine has
+    uint64_t tool_timeout_ms;  // STREAM_TOOL_TIMEOUT_CODE; of calls from then on
     int64_t result_ttl_ms;     // SANDBOX_RESULT_TTL_SECONDS
     bool disabled;             // SANDBOX_RUNTIME_ENABLED=false: every job is refused
 };
@@ -83,11 +84,12 @@ struct jobs_submission {
     size_t request_len;
     const char *request_hash; // SHA-256 of it, in hexadecimal; where there is a caller_key
     const char *caller_key;   // Idempotency-Key, or NULL; of accepted jobs
-    uint64_t caller_ms;      // waiting calls: answered so long after the job's start at the latest;
-                             // 0: its own time limit and 5 s
-    const char *caller_text; // the error then; NULL: one of isle's
-    const char *entry;       // for log and metrics: "execute-code", "jobs"; a literal
-    const char *trace;       // trace id (32 hex digits) or NULL
+    // A waiting call of an agent's or a saved tool: it ends jobs_limits.tool_timeout_ms from here
+    // on at the latest, wherever the job is, its wait in the queue included. Others are answered 5
+    // s after the job's own limit, counted from its start.
+    bool tool_call;
+    const char *entry; // for log and metrics: "execute-code", "jobs"; a literal
+    const char *trace; // trace id (32 hex digits) or NULL
 };
 
 // Someone who looks at a job, in their own struct. Callbacks come from the loop, never from within

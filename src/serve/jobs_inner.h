@@ -48,9 +48,9 @@ struct task {
     struct queue_entry entry;
     int kind; // for jobs_stats: enum language
     int64_t submitted_ms, started_ms;
-    uint64_t timeout_ms, caller_ms;
-    char *caller_text;
-    uint64_t held_bytes; // of `job`, while it waits
+    uint64_t timeout_ms;
+    uint64_t tool_timeout_ms; // from its submission on; 0: no call of a tool
+    uint64_t held_bytes;      // of `job`, while it waits
 
     struct job job;
     bool loaded;      // `job` is there; an accepted one's is read again when its turn comes
@@ -68,7 +68,7 @@ struct task {
     struct gathering *gathering; // of jobs_collect(), while files are read; else NULL
     struct work keep;
     int keep_error;
-    struct loop_timer caller;
+    struct loop_timer caller; // of one whose caller waits: from its submission or its start on
 
     enum reason verdict; // it shall end so: REASON_OK: not known
     enum stage verdict_stage;
@@ -132,6 +132,8 @@ int jobs_session_refusal(int error); // of sessions_lease(), in words of jobs.h
 void jobs_soon(struct task *t, unsigned what);
 void jobs_pump_soon(struct jobs *j);
 void jobs_slots_init(struct jobs *j);
+// The time of a caller who waits for a tool begins.
+void task_expect_tool(struct task *t);
 // Ends a job that waits or runs, by that verdict unless it has one.
 void task_stop(struct task *t, enum reason reason, const char *text);
 

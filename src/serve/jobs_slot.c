@@ -14,8 +14,10 @@ enum {
     RETRY_MS = 500,              // when something is short and nothing of ours will give it back
     LOAD_HERE_BYTES = 128 << 10, // a longer request is parsed on a thread
     MEMORY_TRIES = 5, // a job that cannot begin for want of memory so often cannot at all
-    ANSWER_GRACE_MS =
-        600, // from a caller's bound back: a job that is cancelled then has ended by it
+    CALLER_MS = 5000, // beyond a job's own limit its caller waits no longer
+    // From a caller's bound back: a job that is cancelled then has ended by it. That of a tool is
+    // cancelled at the bound, and answered so much later at the latest.
+    ANSWER_GRACE_MS = 600,
 };
 
 // ---- The loop's next turn ----------------------------------------------------------------------
@@ -86,11 +88,14 @@ static void reap(struct task *t, bool again)
     t->result = NULL;
     pipeline_free(t->pipeline);
     t->pipeline = NULL;
-    loop_timer_clear(j->config.loop, &t->caller);
     if (again) {
+        if (!t->tool_timeout_ms) { // it begins with the start
+            loop_timer_clear(j->config.loop, &t->caller);
+        }
         put_back(t);
         return;
     }
+    loop_timer_clear(j->config.loop, &t->caller);
     if (t->entry.state == QUEUE_RUNNING) {
         queue_finish(j->queue, &t->entry, clock_now_ns());
     }
@@ -221,19 +226,24 @@ static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
     jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
 }
 
-// The caller's bound. First the job is cancelled, which ends it well before the bound; should it
-// not, the caller has its answer at the bound all the same.
+// The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
+// caller has its answer a moment later all the same.
 static void caller_is_due(struct loop_timer *timer)
 {
     struct task *t = timer->ctx;
     struct jobs *j = t->jobs;
-    char text[160];
-    snprintf(text, sizeof text, "%s",
-             t->caller_text ? t->caller_text : "The job did not end in its time, and was given up");
+    char text[160] = "The job did not end in its time, and was given up";
+    if (t->tool_timeout_ms) {
+        snprintf(text, sizeof text, "Tool call timeout (%llus)",
+                 (unsigned long long)(t->tool_timeout_ms / 1000));
+    }
     if (t->verdict == REASON_OK) {
         task_stop(t, REASON_CALLER_TIMEOUT, text);
         task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
         loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
+        return;
+    }
+    if (!t->pipeline) { // it ends in the loop's next turn
         return;
     }
     AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
@@ -280,10 +290,18 @@ static void run(struct task *t)
         return;
     }
     pipeline_set_place(t->pipeline, &place);
-    t->caller = LOOP_TIMER_INIT(caller_is_due, t);
-    if (!t->accepted) {
-        uint64_t ms = t->caller_ms > ANSWER_GRACE_MS ? t->caller_ms - ANSWER_GRACE_MS : 1;
-        loop_timer_set(c->loop, &t->caller, ms * NS_PER_MS);
+    if (!t->accepted && !t->tool_timeout_ms) {
+        t->caller = LOOP_TIMER_INIT(caller_is_due, t);
+        loop_timer_set(c->loop, &t->caller,
+                       (t->timeout_ms + CALLER_MS - ANSWER_GRACE_MS) * NS_PER_MS);
+    }
+}
+
+void task_expect_tool(struct task *t)
+{
+    if (t->tool_timeout_ms) {
+        t->caller = LOOP_TIMER_INIT(caller_is_due, t);
+        loop_timer_set(t->jobs->config.loop, &t->caller, t->tool_timeout_ms * NS_PER_MS);
     }
 }
 
@@ -474,18 +492,15 @@ static const char *waited_for(const struct task *t)
 static void expire(struct jobs *j, uint64_t now)
 {
     struct queue_entry *e;
-    enum queue_expiry what;
-    while ((what = queue_expired(j->queue, now, &e)) != QUEUE_NOT_EXPIRED) {
-        if (what == QUEUE_WAITED_TOO_LONG) {
-            struct task *t = e->ctx;
-            char text[160];
-            snprintf(text, sizeof text,
-                     "No worker was free within %llu s: the job waited%s, and was never started",
-                     (unsigned long long)(j->config.limits.queue_timeout_ms / 1000), waited_for(t));
-            task_set_verdict(t, REASON_QUEUE_TIMEOUT, STAGE_QUEUE, text);
-            if (t->at == TASK_WAITING) { // else its row is on its way, and it ends after that
-                jobs_soon(t, TASK_END | TASK_REAP);
-            }
+    while ((e = queue_expired(j->queue, now))) {
+        struct task *t = e->ctx;
+        char text[160];
+        snprintf(text, sizeof text,
+                 "No worker was free within %llu s: the job waited%s, and was never started",
+                 (unsigned long long)(j->config.limits.queue_timeout_ms / 1000), waited_for(t));
+        task_set_verdict(t, REASON_QUEUE_TIMEOUT, STAGE_QUEUE, text);
+        if (t->at == TASK_WAITING) { // else its row is on its way, and it ends after that
+            jobs_soon(t, TASK_END | TASK_REAP);
         }
     }
 }

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_CALLER_MS = 5000 };
-
 static size_t chain_of(const char *id) { return hash_bytes(id, strlen(id)) % TABLE_CHAINS; }
 
 // What a job takes of the service's memory while it waits.
@@ -38,7 +36,6 @@ struct task *task_new(struct jobs *j, const char *team, struct job *job)
     t->kind = t->job.kind == JOB_COMMAND ? LANGUAGE_NONE : (int)t->job.language;
     t->submitted_ms = clock_wall_ms();
     t->timeout_ms = (uint64_t)t->job.limits.value[LIMIT_TIMEOUT];
-    t->caller_ms = t->timeout_ms + DEFAULT_CALLER_MS;
     t->held_bytes = bytes_of(&t->job);
     j->held_bytes += t->held_bytes;
     struct task **first = &j->chains[chain_of(t->id)];
@@ -74,7 +71,6 @@ void task_free(struct task *t)
     task_drop_job(t);
     free(t->team);
     free(t->session);
-    free(t->caller_text);
     free(t->verdict_text);
     free(t->json);
     buf_free(&t->request);

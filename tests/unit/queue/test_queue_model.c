@@ -157,7 +157,6 @@ static void add_one(struct model *m, int i)
     *e = (struct queue_entry){.team = team_names[roll(m, TEAMS)]};
     e->session = roll(m, 2) ? session_names[roll(m, SESSIONS)] : NULL;
     e->wait_deadline_ns = roll(m, 3) ? m->now_ns + 1 + roll(m, 500) : 0;
-    e->caller_deadline_ns = roll(m, 3) ? 0 : m->now_ns + 1 + roll(m, 500);
     e->accepted = roll(m, 10) == 0;
     for (int r = 0; r < QUEUE_RESOURCES; r++) {
         e->needs[r] = roll(m, 2) ? roll(m, 8) : 0;
@@ -202,22 +201,17 @@ static void expire(struct model *m)
 {
     struct queue_entry *e;
     uint64_t last_ns = 0;
-    enum queue_expiry why;
-    while ((why = queue_expired(m->q, m->now_ns, &e)) != QUEUE_NOT_EXPIRED) {
-        uint64_t due_ns = why == QUEUE_CALLER_LEFT ? e->caller_deadline_ns : e->wait_deadline_ns;
+    while ((e = queue_expired(m->q, m->now_ns))) {
+        uint64_t due_ns = e->wait_deadline_ns;
         assert_true(due_ns != 0 && due_ns <= m->now_ns && due_ns >= last_ns);
         last_ns = due_ns;
-        if (m->state[e - m->jobs] == QUEUE_WAITING) {
-            m->state[e - m->jobs] = QUEUE_OUT;
-        } else {
-            assert_int_equal(why, QUEUE_CALLER_LEFT);
-        }
+        assert_int_equal(m->state[e - m->jobs], QUEUE_WAITING);
+        m->state[e - m->jobs] = QUEUE_OUT;
     }
     for (int i = 0; i < JOBS; i++) { // nobody was forgotten
         if (m->state[i] == QUEUE_WAITING) {
             const struct queue_entry *w = &m->jobs[i];
             assert_true(!w->wait_deadline_ns || w->wait_deadline_ns > m->now_ns);
-            assert_true(!w->caller_deadline_ns || w->caller_deadline_ns > m->now_ns);
         }
     }
     assert_true(queue_deadline_ns(m->q) == 0 || queue_deadline_ns(m->q) > m->now_ns);
