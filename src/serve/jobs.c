@@ -232,7 +232,7 @@ int jobs_run(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, ch
     }
     w->waits = true;
     task_watch(t, w);
-    task_expect_tool(t);
+    task_caller_waits(t, false);
     memcpy(ret_id, t->id, sizeof t->id);
     jobs_pump_soon(j);
     return 0;

@@ -3,7 +3,8 @@
 //   jobs.c          in: the calls of jobs.h     jobs_table.c    found by id; made and freed
 //   jobs_slot.c     who runs: queue, pipelines  jobs_end.c      results, watches, rows, log
 //   jobs_restore.c  what an older start left    jobs_sweep.c    results that were kept long enough
-//   jobs_stats.c    for /metrics                  jobs_collect.c  jobs that only leave files
+//   jobs_stats.c    for /metrics                jobs_collect.c  jobs that only leave files
+//   jobs_caller.c   how long its caller waits
 #ifndef ISLE_SERVE_JOBS_INNER_H
 #define ISLE_SERVE_JOBS_INNER_H
 
@@ -132,14 +133,17 @@ int jobs_session_refusal(int error); // of sessions_lease(), in words of jobs.h
 void jobs_soon(struct task *t, unsigned what);
 void jobs_pump_soon(struct jobs *j);
 void jobs_slots_init(struct jobs *j);
-// The time of a caller who waits for a tool begins.
-void task_expect_tool(struct task *t);
 // Ends a job that waits or runs, by that verdict unless it has one.
 void task_stop(struct task *t, enum reason reason, const char *text);
 
 // jobs_collect.c
 void gathering_free(struct gathering *g); // NULL is harmless; no thread may have it
 void gathering_cancel(struct gathering *g);
+
+// jobs_caller.c
+// It was taken in, or has its slot: from one of these on its caller's time is counted, if one
+// waits.
+void task_caller_waits(struct task *t, bool started);
 
 // jobs_end.c
 // It has ended: r is its result, whose text is taken.

@@ -14,10 +14,6 @@ enum {
     RETRY_MS = 500,              // when something is short and nothing of ours will give it back
     LOAD_HERE_BYTES = 128 << 10, // a longer request is parsed on a thread
     MEMORY_TRIES = 5, // a job that cannot begin for want of memory so often cannot at all
-    CALLER_MS = 5000, // beyond a job's own limit its caller waits no longer
-    // From a caller's bound back: a job that is cancelled then has ended by it. That of a tool is
-    // cancelled at the bound, and answered so much later at the latest.
-    ANSWER_GRACE_MS = 600,
 };
 
 // ---- The loop's next turn ----------------------------------------------------------------------
@@ -89,7 +85,7 @@ static void reap(struct task *t, bool again)
     pipeline_free(t->pipeline);
     t->pipeline = NULL;
     if (again) {
-        if (!t->tool_timeout_ms) { // it begins with the start
+        if (!t->tool_timeout_ms) { // its caller's time begins with the start
             loop_timer_clear(j->config.loop, &t->caller);
         }
         put_back(t);
@@ -226,40 +222,6 @@ static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
     jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
 }
 
-// The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
-// caller has its answer a moment later all the same.
-static void caller_is_due(struct loop_timer *timer)
-{
-    struct task *t = timer->ctx;
-    struct jobs *j = t->jobs;
-    char text[160] = "The job did not end in its time, and was given up";
-    if (t->tool_timeout_ms) {
-        snprintf(text, sizeof text, "Tool call timeout (%llus)",
-                 (unsigned long long)(t->tool_timeout_ms / 1000));
-    }
-    if (t->verdict == REASON_OK) {
-        task_stop(t, REASON_CALLER_TIMEOUT, text);
-        task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
-        loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
-        return;
-    }
-    if (!t->pipeline) { // it ends in the loop's next turn
-        return;
-    }
-    AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
-    struct result now = *pipeline_result(t->pipeline);
-    now.under_way = false;
-    if (now.reason == REASON_OK || result_write(&json, &now)) {
-        return;
-    }
-    while (t->watches) {
-        struct jobs_watch *w = t->watches;
-        t->watches = w->next;
-        w->job = NULL;
-        w->ended(w, &now, buf_text(&json), json.len);
-    }
-}
-
 static void run(struct task *t)
 {
     struct jobs *j = t->jobs;
@@ -290,19 +252,7 @@ static void run(struct task *t)
         return;
     }
     pipeline_set_place(t->pipeline, &place);
-    if (!t->accepted && !t->tool_timeout_ms) {
-        t->caller = LOOP_TIMER_INIT(caller_is_due, t);
-        loop_timer_set(c->loop, &t->caller,
-                       (t->timeout_ms + CALLER_MS - ANSWER_GRACE_MS) * NS_PER_MS);
-    }
-}
-
-void task_expect_tool(struct task *t)
-{
-    if (t->tool_timeout_ms) {
-        t->caller = LOOP_TIMER_INIT(caller_is_due, t);
-        loop_timer_set(t->jobs->config.loop, &t->caller, t->tool_timeout_ms * NS_PER_MS);
-    }
+    task_caller_waits(t, true);
 }
 
 static void refuse(struct task *t, enum reason reason, const char *text)

@@ -1,0 +1,57 @@
+// jobs_caller.c: how long the caller of a job waits.
+#include "serve/jobs_inner.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+
+enum {
+    CALLER_MS = 5000, // beyond a job's own limit its caller waits no longer
+    // From a caller's bound back: a job that is cancelled then has ended by it. That of a tool is
+    // cancelled at the bound, and answered so much later at the latest.
+    ANSWER_GRACE_MS = 600,
+};
+
+// The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
+// caller has its answer a moment later all the same.
+static void caller_is_due(struct loop_timer *timer)
+{
+    struct task *t = timer->ctx;
+    struct jobs *j = t->jobs;
+    char text[160] = "The job did not end in its time, and was given up";
+    if (t->tool_timeout_ms) {
+        snprintf(text, sizeof text, "Tool call timeout (%llus)",
+                 (unsigned long long)(t->tool_timeout_ms / 1000));
+    }
+    if (t->verdict == REASON_OK) {
+        task_stop(t, REASON_CALLER_TIMEOUT, text);
+        task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
+        loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
+        return;
+    }
+    if (!t->pipeline) { // it ends in the loop's next turn
+        return;
+    }
+    AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
+    struct result now = *pipeline_result(t->pipeline);
+    now.under_way = false;
+    if (now.reason == REASON_OK || result_write(&json, &now)) {
+        return;
+    }
+    while (t->watches) {
+        struct jobs_watch *w = t->watches;
+        t->watches = w->next;
+        w->job = NULL;
+        w->ended(w, &now, buf_text(&json), json.len);
+    }
+}
+
+void task_caller_waits(struct task *t, bool started)
+{
+    const bool from_start = !t->tool_timeout_ms;
+    uint64_t ms = from_start ? t->timeout_ms + CALLER_MS - ANSWER_GRACE_MS : t->tool_timeout_ms;
+    if (!t->accepted && started == from_start) {
+        t->caller = LOOP_TIMER_INIT(caller_is_due, t);
+        loop_timer_set(t->jobs->config.loop, &t->caller, ms * NS_PER_MS);
+    }
+}
