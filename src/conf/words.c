@@ -9,8 +9,8 @@ const char *const setting_word_names[SETTING_N_WORDS] = {
     [SETTING_W_LISTEN] = "HOST:PORT, where HOST is an address (IPv6 in brackets), localhost or *",
     [SETTING_W_HOST] = "host names or addresses (IPv6 in brackets), each with a port or without",
     [SETTING_W_ORIGIN] = "http://HOST or https://HOST, each with a port or without, no path",
-    [SETTING_W_URL] = "http://HOST or https://HOST, with a port or without, perhaps a path of "
-                      "letters, digits and -._~/",
+    [SETTING_W_URL] =
+        "http://HOST or https://HOST, perhaps a port, perhaps a path of plain letters",
     [SETTING_W_NETWORK] = "addresses or networks such as 10.0.0.0/8",
 };
 
