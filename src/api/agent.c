@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMAND_BODY_BYTES = 6 * JOB_MAX_ARGV_BYTES + (64 << 10) }; // every byte as an escape
+enum { COMMAND_BODY_BYTES = 6 * JOB_MAX_CODE_BYTES + (64 << 10) }; // every byte as an escape
 enum { LIST_BODY_BYTES = 1 << 20 };
 enum {
     TEXT_BODY_BYTES = 12 * AGENT_WRITE_MAX_CHARS + (64 << 10)
