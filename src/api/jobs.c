@@ -171,7 +171,7 @@ static void on_row(void *ctx, const struct store_record *r)
 {
     struct api_call *c = ctx;
     const struct store_job *j = &r->job;
-    struct buf *out = api_page_row(c, j->id);
+    struct buf *out = api_page_row(c, j->id, 0);
     if (!out) {
         return;
     }

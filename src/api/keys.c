@@ -142,7 +142,7 @@ static void create_key(struct api_call *c)
 
 static void on_row(void *ctx, const struct store_record *r)
 {
-    struct buf *out = api_page_row(ctx, r->key.id);
+    struct buf *out = api_page_row(ctx, r->key.id, 0);
     if (out) {
         json_begin(out, NULL, '{');
         put_key(out, &r->key);

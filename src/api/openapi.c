@@ -75,6 +75,8 @@ static void put_segments(struct buf *out, const char *path)
     static const struct schema_field kinds[] = {
         {.name = "id", .type = SCHEMA_TEXT, .form = SCHEMA_FORM_ID, .help = "its id"},
         {.name = "key", .type = SCHEMA_TEXT, .form = SCHEMA_FORM_KEY_ID, .help = "id of the key"},
+        {.name = "team", .type = SCHEMA_TEXT, .form = SCHEMA_FORM_TEAM, .help = "a team"},
+        {.name = "version", .type = SCHEMA_INT, .min = 1, .max = 999999999, .help = "its number"},
         {.name = "name", .type = SCHEMA_TEXT, .min = 1, .max = 1024, .help = "its name"},
         {.name = "path",
          .type = SCHEMA_TEXT,

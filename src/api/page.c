@@ -9,6 +9,7 @@
 enum {
     PAGE_BYTES = 1 << 20,     // a page with so many has no further row
     PAGE_MAX_BYTES = 2 << 20, // one row more has room
+    PAGE_READ_BYTES = 8 << 20,
     RETRY_SECONDS = 5,
 };
 
@@ -42,14 +43,15 @@ struct api_page *api_page_begin(struct api_call *c, enum schema_form form, int64
     return p;
 }
 
-struct buf *api_page_row(struct api_call *c, struct store_text id)
+struct buf *api_page_row(struct api_call *c, struct store_text id, size_t read)
 {
     struct api_page *p = c->ctx;
-    p->enough = p->enough || p->data.len >= PAGE_BYTES;
+    p->enough = p->enough || p->data.len >= PAGE_BYTES || p->read >= PAGE_READ_BYTES;
     if (p->enough) {
         return NULL;
     }
     p->rows++;
+    p->read += read;
     snprintf(p->last, sizeof p->last, "%.*s", (int)id.len, id.data);
     return &p->data;
 }

@@ -20,13 +20,24 @@ struct piece {
     size_t len;
 };
 
+static bool is_version(const char *text, size_t len)
+{
+    return len > 0 && len <= 9 && strspn(text, "0123456789") >= len && *text != '0';
+}
+
 static bool is_well_formed(const char *kind, size_t kind_len, const struct piece *p)
 {
-    if (kind_len == 2 && memcmp(kind, "id", 2) == 0) {
-        return schema_has_form(SCHEMA_FORM_ID, p->text, p->len);
+    static const struct {
+        const char *kind;
+        enum schema_form form;
+    } forms[] = {{"id", SCHEMA_FORM_ID}, {"key", SCHEMA_FORM_KEY_ID}, {"team", SCHEMA_FORM_TEAM}};
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        if (kind_len == strlen(forms[i].kind) && memcmp(kind, forms[i].kind, kind_len) == 0) {
+            return schema_has_form(forms[i].form, p->text, p->len);
+        }
     }
-    if (kind_len == 3 && memcmp(kind, "key", 3) == 0) {
-        return schema_has_form(SCHEMA_FORM_KEY_ID, p->text, p->len);
+    if (kind_len == 7 && memcmp(kind, "version", 7) == 0) {
+        return is_version(p->text, p->len);
     }
     return p->len > 0 && p->len <= 1024; // {name}
 }
@@ -72,7 +83,7 @@ enum api_found api_route_find(const struct api_subject *const *subjects, enum ht
                               char *path, struct api_match *ret)
 {
     struct api_match m = {0};
-    bool bad_id = false;
+    unsigned bad_id = 0; // methods of paths that would do but for an id
     for (; *subjects && !m.route; subjects++) {
         for (size_t i = 0; i < (*subjects)->n; i++) {
             const struct api_route *r = &(*subjects)->routes[i];
@@ -82,8 +93,8 @@ enum api_found api_route_find(const struct api_subject *const *subjects, enum ht
             if (f == FIT_NOT) {
                 continue;
             }
-            m.methods |= 1U << r->method;
-            bad_id = bad_id || f == FIT_BAD_ID;
+            unsigned *methods = f == FIT_YES ? &m.methods : &bad_id;
+            *methods |= 1U << r->method;
             if (f != FIT_YES || !takes(r, method)) {
                 continue;
             }
@@ -95,8 +106,14 @@ enum api_found api_route_find(const struct api_subject *const *subjects, enum ht
             break;
         }
     }
+    // A fixed word is no id that is none: /tools/export, beside /tools/{id}.
+    enum api_found found = m.route     ? API_FOUND
+                           : m.methods ? API_NO_METHOD
+                           : bad_id    ? API_BAD_ID
+                                       : API_NO_PATH;
+    m.methods = m.methods ? m.methods : bad_id;
     *ret = m;
-    return m.route ? API_FOUND : bad_id ? API_BAD_ID : m.methods ? API_NO_METHOD : API_NO_PATH;
+    return found;
 }
 
 void api_route_allow(unsigned methods, char *text, size_t size)

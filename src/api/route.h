@@ -19,6 +19,7 @@ extern const struct api_subject api_artifacts;   // artifacts.c
 extern const struct api_subject api_sessions;    // sessions.c
 extern const struct api_subject api_files;       // files.c
 extern const struct api_subject api_agent;       // agent.c
+extern const struct api_subject api_tools;       // tools.c
 extern const struct api_subject api_keys;        // keys.c
 extern const struct api_subject api_description; // openapi.c
 
@@ -40,7 +41,8 @@ struct api_match {
 
 // Cuts `path` (http_path()) at its '/' where a segment ends; on API_FOUND the segments point into
 // it. Ids are looked at by pattern here, before anything else sees them: {id} is a UUID, {key} 16
-// hexadecimal digits, {name} one segment, {path...} the rest, which may be empty.
+// hexadecimal digits, {team} a team's name, {version} a number from 1 on, {name} one segment,
+// {path...} the rest, which may be empty.
 enum api_found api_route_find(const struct api_subject *const *subjects, enum http_method method,
                               char *path, struct api_match *ret);
 // "GET, HEAD, OPTIONS"

@@ -31,9 +31,10 @@ enum schema_type {
 // What a text must look like.
 enum schema_form {
     SCHEMA_FORM_NONE,
-    SCHEMA_FORM_ID,     // of a job or a session: a UUID in lower case
+    SCHEMA_FORM_ID,     // of a job, a session, a tool: a UUID in lower case
     SCHEMA_FORM_KEY_ID, // 16 hexadecimal digits
     SCHEMA_FORM_TEAM,
+    SCHEMA_FORM_TOOL, // name of a code tool
     SCHEMA_FORM_LINE, // no control character
     SCHEMA_FORM_BASE64,
     SCHEMA_FORM_SHA256, // hexadecimal, in either case, with or without "sha256:"
@@ -115,6 +116,12 @@ extern const struct schema schema_agent_bash, schema_agent_bash_answer, schema_a
     schema_agent_edit_one, schema_agent_edit_answer, schema_agent_edit_change,
     schema_agent_artifact, schema_agent_artifact_wish, schema_agent_artifact_answer,
     schema_agent_artifact_file;
+extern const struct schema schema_tool_config, schema_tool_parameter, schema_tool_create,
+    schema_tool_update, schema_tool, schema_tool_entry, schema_tool_list, schema_tool_deleted,
+    schema_tool_toggle, schema_tool_version_entry, schema_tool_version_list, schema_tool_version,
+    schema_tool_restore, schema_tool_share_with, schema_tool_share, schema_tool_unshared,
+    schema_tool_share_entry, schema_tool_share_list, schema_tool_export, schema_tool_import,
+    schema_tool_imported_entry, schema_tool_imported;
 extern const struct schema schema_key_create, schema_key, schema_key_created, schema_key_list,
     schema_key_revoked, schema_health, schema_ready, schema_trial;
 extern const struct schema *const schemas[]; // ended by NULL

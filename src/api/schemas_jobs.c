@@ -119,14 +119,23 @@ SCHEMA_REQUEST(artifact_limits, "ArtifactLimits", "How large artifacts may be, i
         .help = "only together with packages"                                                      \
     }
 
+#define ARTIFACTS                                                                                  \
+    {                                                                                              \
+        .name = "artifacts", .type = SCHEMA_ARRAY, .items = SCHEMA_TEXT_OR,                        \
+        .of = &schema_artifact_wish, .max = JOB_MAX_ARTIFACTS, .initial = "[]",                    \
+        .help = "files to keep: paths, or objects"                                                 \
+    }
+#define LIMITS                                                                                     \
+    {                                                                                              \
+        .name = "limits", .type = SCHEMA_LIMITS, .initial = "{}", .help = "what it may use"        \
+    }
+#define NETWORK                                                                                    \
+    {                                                                                              \
+        .name = "network", .type = SCHEMA_TEXT, .choices = networks,                               \
+        .help = "what the operator does not allow is refused by name"                              \
+    }
 #define SHARED                                                                                     \
-    {.name = "artifacts",                                                                          \
-     .type = SCHEMA_ARRAY,                                                                         \
-     .items = SCHEMA_TEXT_OR,                                                                      \
-     .of = &schema_artifact_wish,                                                                  \
-     .max = JOB_MAX_ARTIFACTS,                                                                     \
-     .initial = "[]",                                                                              \
-     .help = "files to keep: paths, or objects"},                                                  \
+    ARTIFACTS,                                                                                     \
         {.name = "input_files",                                                                    \
          .type = SCHEMA_ARRAY,                                                                     \
          .items = SCHEMA_OBJECT,                                                                   \
@@ -134,14 +143,32 @@ SCHEMA_REQUEST(artifact_limits, "ArtifactLimits", "How large artifacts may be, i
          .max = JOB_MAX_FILES,                                                                     \
          .initial = "[]",                                                                          \
          .help = "files to bring"},                                                                \
-        {.name = "limits", .type = SCHEMA_LIMITS, .initial = "{}", .help = "what it may use"},     \
+        LIMITS,                                                                                    \
         {.name = "session_id",                                                                     \
          .type = SCHEMA_TEXT,                                                                      \
          .form = SCHEMA_FORM_ID,                                                                   \
          .help = "run in that session's workspace"},                                               \
+        NETWORK
+#define SURROUNDINGS                                                                               \
+    {.name = "cwd",                                                                                \
+     .type = SCHEMA_TEXT,                                                                          \
+     .max = JOB_MAX_PATH,                                                                          \
+     .initial = "\"/workspace\"",                                                                  \
+     .help = "where it starts, below /workspace"},                                                 \
+        {.name = "env",                                                                            \
+         .type = SCHEMA_MAP,                                                                       \
+         .items = SCHEMA_TEXT,                                                                     \
+         .max = JOB_MAX_ENV_NAMES,                                                                 \
+         .initial = "{}",                                                                          \
+         .help = "its environment; what steers loaders is refused"},                               \
     {                                                                                              \
-        .name = "network", .type = SCHEMA_TEXT, .choices = networks,                               \
-        .help = "what the operator does not allow is refused by name"                              \
+        .name = "package_sets", .type = SCHEMA_ARRAY, .items = SCHEMA_TEXT, .max = JOB_MAX_SETS,   \
+        .initial = "[]", .help = "folders of packages that the operator prepared"                  \
+    }
+#define ARTIFACT_LIMITS                                                                            \
+    {                                                                                              \
+        .name = "artifact_limits", .type = SCHEMA_OBJECT, .of = &schema_artifact_limits,           \
+        .initial = "{}", .help = "bounds of the artifacts"                                         \
     }
 
 static const struct schema_field execute_code[] = {
@@ -209,34 +236,14 @@ static const struct schema_field sandbox_job[] = {
      .type = SCHEMA_BOOL,
      .initial = "false",
      .help = "true needs a command; which is run as it is"},
-    {.name = "cwd",
-     .type = SCHEMA_TEXT,
-     .max = JOB_MAX_PATH,
-     .initial = "\"/workspace\"",
-     .help = "where it starts, below /workspace"},
-    {.name = "env",
-     .type = SCHEMA_MAP,
-     .items = SCHEMA_TEXT,
-     .max = JOB_MAX_ENV_NAMES,
-     .initial = "{}",
-     .help = "its environment; what steers loaders is refused"},
+    SURROUNDINGS,
     {.name = "stdin_base64",
      .type = SCHEMA_TEXT,
      .form = SCHEMA_FORM_BASE64,
      .help = "its standard input; empty when absent"},
-    {.name = "package_sets",
-     .type = SCHEMA_ARRAY,
-     .items = SCHEMA_TEXT,
-     .max = JOB_MAX_SETS,
-     .initial = "[]",
-     .help = "folders of packages that the operator prepared"},
     PACKAGES,
     SHARED,
-    {.name = "artifact_limits",
-     .type = SCHEMA_OBJECT,
-     .of = &schema_artifact_limits,
-     .initial = "{}",
-     .help = "bounds of the artifacts"},
+    ARTIFACT_LIMITS,
     {.name = "source", .type = SCHEMA_TEXT, .max = 64, .help = "accepted, not used"},
     {.name = "runtime_profile", .type = SCHEMA_TEXT, .max = 64, .help = "accepted, not used"},
     {.name = "tenant_id",
@@ -245,6 +252,39 @@ static const struct schema_field sandbox_job[] = {
      .help = "accepted, not used: the key says whose job it is"},
 };
 SCHEMA_REQUEST(sandbox_job, "SandboxJob", "A job.");
+
+// tools/tool.h has the names; what a call brings (params, files, a session) is not among them.
+static const struct schema_field tool_config[] = {
+    {.name = "language",
+     .type = SCHEMA_TEXT,
+     .choices = snippet_languages,
+     .required = true,
+     .help = "of the code"},
+    {.name = "code",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .max = JOB_MAX_CODE_BYTES,
+     .help = "the program; it finds the arguments in `params`"},
+    {.name = "command",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_TEXT,
+     .max = JOB_MAX_ARGV,
+     .initial = "[]",
+     .help = "the interpreter alone"},
+    SURROUNDINGS,
+    PACKAGES,
+    {.name = "dependencies",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_ANY,
+     .max = JOB_MAX_PACKAGES,
+     .initial = "[]",
+     .help = "of older platforms: texts, or {name, version}; kept as packages of the language"},
+    ARTIFACTS,
+    ARTIFACT_LIMITS,
+    LIMITS,
+    NETWORK,
+};
+SCHEMA_REQUEST(tool_config, "ToolConfig", "What a tool runs.");
 
 // ---- What it leaves.
 

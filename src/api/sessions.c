@@ -159,7 +159,7 @@ static void delete_session(struct api_call *c)
 
 static void on_row(void *ctx, const struct store_session *s)
 {
-    struct buf *out = api_page_row(ctx, s->id);
+    struct buf *out = api_page_row(ctx, s->id, 0);
     if (out) {
         put_session(out, s);
     }

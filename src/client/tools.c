@@ -34,7 +34,7 @@ static const struct print_column show_fields[] = {
     {"version", "version"},
     {"enabled", "is_enabled"},
     {"may", "permission"},
-    {"of team", "team_id"},
+    {"shared by", "shared_by"},
     {"created", "created_at"},
     {"updated", "updated_at"},
     {"language", "code_config.language"},

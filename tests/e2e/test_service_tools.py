@@ -1,0 +1,484 @@
+"""Code tools as a team keeps them: made, changed, shared, carried elsewhere. Calls of them have files of their own."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Iterator
+
+import pytest
+from service import API, Client, Service, serving
+
+TOOLS = f"{API}/tools"
+NO_TOOL = "0190c3f0-0000-7000-8000-000000000001"
+ADD = {
+    "name": "add",
+    "display_name": "Add",
+    "description": "Adds two numbers – exactly.",
+    "icon": "➕",
+    "category": "arithmetic",
+    "parameters": [
+        {"name": "a", "type": "integer", "description": "the first", "required": True},
+        {"name": "b", "type": "integer", "default": 12345678901234567890123, "enum": [1, 12345678901234567890123]},
+    ],
+    "code_config": {
+        "language": "python",
+        "code": "return params['a'] + params['b']",
+        "limits": {"timeout_seconds": 90, "memory_mb": 128},
+        "python_packages": ["requests==2.32.3"],
+        "artifacts": [{"path": "sum.txt", "optional": True}],
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    with serving() as s:
+        yield s
+
+
+@pytest.fixture(scope="module")
+def red(service: Service) -> Iterator[Client]:
+    with service.client(service.new_key("red")) as c:
+        yield c
+
+
+@pytest.fixture(scope="module")
+def blue(service: Service) -> Iterator[Client]:
+    with service.client(service.new_key("blue")) as c:
+        yield c
+
+
+@pytest.fixture(autouse=True)
+def _empty(red: Client, blue: Client) -> Iterator[None]:
+    yield
+    for c in (red, blue):
+        for t in every(c):
+            if t["permission"] == "owner":
+                assert c.call("DELETE", f"{TOOLS}/{t['id']}").data == {"id": t["id"]}
+
+
+def every(c: Client, **query: object) -> list[dict]:
+    found, cursor = [], ""
+    while cursor is not None:
+        words = [f"{k}={v}" for k, v in query.items()] + ([f"cursor={cursor}"] if cursor else [])
+        page = c.get(f"{TOOLS}?{'&'.join(words)}" if words else TOOLS).data
+        found += page["items"]
+        cursor = page["next_cursor"]
+    return found
+
+
+def small(name: str, code: str = "return 1", **fields: object) -> dict:
+    return {"name": name, "code_config": {"language": "python", "code": code}, **fields}
+
+
+def made(c: Client, definition: dict) -> dict:
+    a = c.post(TOOLS, definition)
+    assert a.status == 201, a
+    return a.data
+
+
+def definition_of(tool: dict) -> dict:
+    return {
+        k: tool[k]
+        for k in ("name", "display_name", "description", "icon", "category", "parameters", "code_config")
+        if k in tool
+    }
+
+
+def audit(s: Service, ident: str) -> list[str]:
+    return [r["event"] for r in s.log_rows() if r.get("audit") and r.get("tool") == ident]
+
+
+# ---- One tool
+
+
+def test_a_tool_is_kept_as_it_was_given(service: Service, red: Client):
+    t = made(red, ADD)
+    assert (t["version"], t["permission"], t["shared_by"], t["is_enabled"]) == (1, "owner", None, True)
+    assert t["created_at"] == t["updated_at"]
+    kept = definition_of(t)
+    assert {**kept, "parameters": None} == {**ADD, "parameters": None}
+    assert kept["parameters"][0] == ADD["parameters"][0]
+    assert kept["parameters"][1] == {**ADD["parameters"][1], "required": False}
+    one = red.get(f"{TOOLS}/{t['id']}")
+    assert one.data == t and b"12345678901234567890123" in one.body, "digit for digit"
+    (entry,) = every(red)
+    assert entry == {k: v for k, v in t.items() if k not in ("parameters", "code_config")}
+    service.restart()
+    assert red.get(f"{TOOLS}/{t['id']}").data == t
+    assert audit(service, t["id"]) == ["tool created"]
+
+
+def test_a_change_is_over_what_is_there(service: Service, red: Client):
+    t = made(red, ADD)
+    path = f"{TOOLS}/{t['id']}"
+    changed = red.call("PUT", path, {"description": "Sums.", "icon": None}).data
+    assert changed["version"] == 2 and changed["description"] == "Sums." and "icon" not in changed
+    assert changed["parameters"] == t["parameters"] and changed["code_config"] == t["code_config"]
+    assert changed["created_at"] == t["created_at"] <= changed["updated_at"]
+    again = red.call("PUT", path, {"description": "Sums."}).data
+    assert again == changed, "nothing changed: no new version"
+    off = red.call("PUT", path, {"is_enabled": False, "version": 2}).data
+    assert (off["version"], off["is_enabled"]) == (2, False)
+    stale = red.call("PUT", path, {"description": "Lost.", "version": 1})
+    assert stale.status == 412 and stale.msg == "version: the tool is at 2, not at 1; read it again"
+    renamed = red.call("PUT", path, {"name": "plus"}).data
+    assert (renamed["name"], renamed["version"], renamed["is_enabled"]) == ("plus", 3, False)
+    versions = red.get(f"{path}/versions").data["items"]
+    assert [(v["version"], v["name"]) for v in versions] == [(3, "plus"), (2, "add"), (1, "add")]
+    assert audit(service, t["id"]) == ["tool created"] + ["tool changed"] * 4
+
+
+def test_changes_at_once_lose_nothing(service: Service, red: Client):
+    t = made(red, ADD)
+    fields = {"display_name": "Sum", "description": "both", "icon": "s", "category": "c"}
+
+    def put(item: tuple[str, str]) -> int:
+        with service.client(red.key) as c:
+            return c.call("PUT", f"{TOOLS}/{t['id']}", dict([item])).status
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(put, fields.items())) == [200] * 4
+    now = red.get(f"{TOOLS}/{t['id']}").data
+    assert {k: now[k] for k in fields} == fields and now["version"] == 5
+
+
+def test_a_toggle_makes_no_version(service: Service, red: Client):
+    t = made(red, small("t"))
+    path = f"{TOOLS}/{t['id']}/toggle"
+    assert [red.post(path).data["is_enabled"] for _ in range(2)] == [False, True]
+    for on in (False, False, True):
+        now = red.post(path, {"is_enabled": on}).data
+        assert (now["is_enabled"], now["version"]) == (on, 1)
+    assert red.post(path, {"is_enabled": "no"}).msg == 'is_enabled: must be true or false, not "no"'
+    assert audit(service, t["id"])[1:4] == ["tool disabled", "tool enabled", "tool disabled"]
+    assert made(red, small("off", is_enabled=False))["is_enabled"] is False
+
+
+def test_what_it_was_comes_back(red: Client):
+    t = made(red, small("t", "return 1", description="first"))
+    path = f"{TOOLS}/{t['id']}"
+    red.call("PUT", path, {"name": "u", "code_config": {"language": "javascript", "code": "return 2"}})
+    first = red.get(f"{path}/versions/1").data
+    assert (first["name"], first["code_config"], first["version"]) == ("t", t["code_config"], 1)
+    assert first["created_at"] == t["created_at"] and first["id"] == t["id"]
+    red.post(f"{path}/toggle", {"is_enabled": False})
+    back = red.post(f"{path}/restore", {"version": 1}).data
+    assert definition_of(back) == definition_of(t)
+    assert (back["version"], back["is_enabled"]) == (3, False)
+    assert red.post(f"{path}/restore", {"version": 3}).data["version"] == 3, "as it is"
+    made(red, small("u"))
+    taken = red.post(f"{path}/restore", {"version": 2})
+    assert taken.status == 409 and taken.msg.startswith('name: the team has a tool "u" (id ')
+    for answer in (red.get(f"{path}/versions/4"), red.post(f"{path}/restore", {"version": 4})):
+        assert answer.status == 404 and answer.msg.startswith("version: ")
+    for word in ("0", "x", "01", "1.0", "-1", "9" * 12):
+        assert red.get(f"{path}/versions/{word}").status == 404
+
+
+def test_only_so_many_versions_are_kept(red: Client):
+    t = made(red, small("t", "return 1"))
+    path = f"{TOOLS}/{t['id']}"
+    for n in range(2, 53):
+        red.call("PUT", path, {"code_config": {"language": "python", "code": f"return {n}"}})
+    versions = red.get(f"{path}/versions").data["items"]
+    assert [v["version"] for v in versions] == list(range(52, 2, -1))
+    assert red.get(f"{path}/versions/2").status == 404
+    assert red.get(f"{path}/versions/3").data["code_config"]["code"] == "return 3"
+
+
+def test_a_name_is_one_of_a_kind(red: Client, blue: Client):
+    t = made(red, small("t"))
+    twice = red.post(TOOLS, small("t"))
+    assert twice.status == 409 and twice.msg == f'name: the team has a tool "t" (id {t["id"]})'
+    made(blue, small("t"))
+    other = made(red, small("u"))
+    assert red.call("PUT", f"{TOOLS}/{other['id']}", {"name": "t"}).status == 409
+    assert red.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
+    assert red.call("PUT", f"{TOOLS}/{other['id']}", {"name": "t"}).data["name"] == "t"
+    assert red.get(f"{TOOLS}/{t['id']}").status == 404
+    assert red.call("DELETE", f"{TOOLS}/{t['id']}").status == 404
+
+
+def test_lists_are_by_name_and_by_pages(red: Client, blue: Client):
+    for name in ("m", "Z", "a_2", "a"):
+        made(red, small(name))
+    theirs = made(blue, small("a"))
+    blue.post(f"{TOOLS}/{theirs['id']}/share", {"team_id": "red", "permission": "read_only"})
+    names = [(t["name"], t["permission"]) for t in every(red)]
+    assert names == [("Z", "owner"), ("a", "owner"), ("a", "read_only"), ("a_2", "owner"), ("m", "owner")]
+    for limit in (1, 2, 5):
+        assert [(t["name"], t["permission"]) for t in every(red, limit=limit)] == names
+    for bad in ("x", NO_TOOL):
+        refused = red.get(f"{TOOLS}?cursor={bad}")
+        assert refused.status == 422 and refused.msg.startswith("cursor: ")
+
+
+# ---- What is no tool
+
+
+BAD = {
+    "a name": ({"name": "1st"}, 'name: "1st" is not a name of a tool'),
+    "an empty name": ({"name": ""}, "name: 0 bytes"),
+    "a long name": ({"name": "x" * 101}, "name: 101 bytes are above the maximum of 100"),
+    "a built-in name": ({"name": "bash"}, 'name: "bash" is the name of a built-in tool'),
+    "an unknown field": ({"descripton": "x"}, "descripton: unknown field"),
+    "a field of the answer": ({"version": 1}, "version: unknown field"),
+    "no code": ({"code_config": {"language": "python"}}, "code_config.code: is missing"),
+    "another language": ({"code_config": {"language": "ruby", "code": "1"}}, 'code_config.language: "ruby"'),
+    "a limit": (
+        {"code_config": {"language": "python", "code": "1", "limits": {"timeout_seconds": 601}}},
+        "code_config.limits.timeout_seconds: 601",
+    ),
+    "a limit's name": (
+        {"code_config": {"language": "python", "code": "1", "limits": {"timeout": 1}}},
+        "code_config.limits.timeout: ",
+    ),
+    "a package": (
+        {"code_config": {"language": "python", "code": "1", "python_packages": ["x; rm -rf /"]}},
+        "code_config.python_packages[0]: ",
+    ),
+    "a path": (
+        {"code_config": {"language": "python", "code": "1", "artifacts": ["../x"]}},
+        "code_config.artifacts[0]",
+    ),
+    "a parameter's type": ({"parameters": [{"name": "a", "type": "text"}]}, 'parameters[0].type: "text" is none of'),
+    "a default": (
+        {"parameters": [{"name": "a", "type": "integer", "default": "1"}]},
+        "parameters[0].default: ",
+    ),
+    "two of a name": (
+        {"parameters": [{"name": "a", "type": "string"}, {"name": "a", "type": "string"}]},
+        "parameters[1].name: ",
+    ),
+    "a team": ({"team_id": "blue"}, "team_id: unknown field"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_is_named(red: Client, what: str):
+    fields, fault = BAD[what]
+    refused = red.post(TOOLS, {**small("t"), **fields})
+    assert refused.status in (413, 422) and refused.msg.startswith(fault), refused.msg
+    t = made(red, small("t"))
+    if what != "a field of the answer":  # which a change takes
+        over = red.call("PUT", f"{TOOLS}/{t['id']}", fields)
+        assert over.status == refused.status and over.msg == refused.msg
+    assert red.get(f"{TOOLS}/{t['id']}").data == t
+    assert len(every(red)) == 1
+
+
+def test_all_that_is_wrong_is_named_at_once(red: Client):
+    bad = {
+        "name": "edit",
+        "parameters": [{"name": " a", "type": "array", "default": 3}],
+        "code_config": {"language": "python", "code": "x", "limits": {"memory_mb": 128}, "env": {"LD_PRELOAD": "x"}},
+    }
+    refused = red.post(TOOLS, bad)
+    assert refused.status == 422
+    for path in ("name: ", "parameters[0].name: ", "parameters[0].default: ", "code_config.env"):
+        assert path in refused.msg, (path, refused.msg)
+
+
+def test_what_older_platforms_saved_is_read(red: Client):
+    old = small("old")
+    old["code_config"]["dependencies"] = [{"name": "requests", "version": "2.32.3"}, "numpy==2.1.0"]
+    t = made(red, old)
+    assert t["code_config"]["python_packages"] == ["requests==2.32.3", "numpy==2.1.0"]
+    assert "dependencies" not in t["code_config"]
+
+
+def test_large_definitions(red: Client):
+    code = "#" + "\N{SNOWMAN}" * 300_000 + "\nreturn 1"
+    t = made(red, small("large", code))
+    assert red.get(f"{TOOLS}/{t['id']}").data["code_config"]["code"] == code
+    refused = red.post(TOOLS, small("larger", "#" * (1 << 20) + "xx"))
+    assert refused.status == 413 and refused.msg.startswith("code_config.code: ")
+
+
+# ---- Other teams
+
+
+def test_a_foreign_tool_is_one_that_does_not_exist(red: Client, blue: Client):
+    t = made(red, ADD)
+    share = {"team_id": "red", "permission": "read_only"}
+    calls = [
+        ("GET", "", None),
+        ("PUT", "", {"description": "x"}),
+        ("DELETE", "", None),
+        ("POST", "/toggle", {}),
+        ("POST", "/share", share),
+        ("DELETE", "/share/blue", None),
+        ("GET", "/shares", None),
+        ("GET", "/versions", None),
+        ("GET", "/versions/1", None),
+        ("POST", "/restore", {"version": 1}),
+    ]
+    for method, behind, body in calls:
+        foreign = blue.call(method, f"{TOOLS}/{t['id']}{behind}", body)
+        missing = blue.call(method, f"{TOOLS}/{NO_TOOL}{behind}", body)
+        assert foreign.status == 404 and foreign.body == missing.body, (method, behind)
+    assert blue.get(f"{TOOLS}/export?id={t['id']}").status == 404
+    assert red.get(f"{TOOLS}/{t['id']}").data == t
+    assert every(blue) == []
+
+
+def test_shared_tools_are_seen_and_no_more(service: Service, red: Client, blue: Client):
+    t = made(red, ADD)
+    path = f"{TOOLS}/{t['id']}"
+    shared = red.post(f"{path}/share", {"team_id": "blue", "permission": "read_only"})
+    assert shared.data == {"id": t["id"], "team_id": "blue", "permission": "read_only"}
+    seen = blue.get(path).data
+    assert seen == {**t, "permission": "read_only", "shared_by": "red"}
+    assert [e["shared_by"] for e in every(blue)] == ["red"]
+    for method, behind, body in [
+        ("PUT", "", {"description": "x"}),
+        ("DELETE", "", None),
+        ("POST", "/toggle", {}),
+        ("POST", "/share", {"team_id": "blue", "permission": "read_execute"}),
+        ("GET", "/shares", None),
+        ("GET", "/versions", None),
+        ("GET", "/versions/1", None),
+        ("POST", "/restore", {"version": 1}),
+        ("DELETE", "/share/green", None),
+    ]:
+        refused = blue.call(method, f"{path}{behind}", body)
+        assert refused.status == 403, (method, behind, refused)
+    assert "permission read_only" in blue.call("DELETE", path).msg
+    assert blue.get(f"{TOOLS}/export").data == {"tools": []}, "what is another's is not exported"
+    assert blue.get(f"{TOOLS}/export?id={t['id']}").status == 403
+
+    red.post(f"{path}/share", {"team_id": "blue", "permission": "read_execute"})
+    (share,) = red.get(f"{path}/shares").data["items"]
+    assert (share["team_id"], share["permission"]) == ("blue", "read_execute")
+    red.call("PUT", path, {"name": "plus"})
+    assert (blue.get(path).data["name"], blue.get(path).data["permission"]) == ("plus", "read_execute")
+    service.restart()
+    assert blue.get(path).data["name"] == "plus"
+    assert red.call("DELETE", f"{path}/share/blue").data == {"id": t["id"], "team_id": "blue"}
+    assert blue.get(path).status == 404 and every(blue) == []
+    gone = red.call("DELETE", f"{path}/share/blue")
+    assert gone.status == 404 and gone.msg.startswith("team_id: ")
+    rows = [r for r in service.log_rows() if r.get("audit") and r.get("tool") == t["id"] and r.get("with")]
+    assert [(r["event"], r["with"], r["team"]) for r in rows] == [
+        ("tool shared", "blue", "red"),
+        ("tool shared", "blue", "red"),
+        ("tool unshared", "blue", "red"),
+    ]
+
+
+def test_a_team_may_end_what_is_shared_with_it(red: Client, blue: Client):
+    t = made(red, small("t"))
+    path = f"{TOOLS}/{t['id']}"
+    red.post(f"{path}/share", {"team_id": "blue", "permission": "read_execute"})
+    assert blue.call("DELETE", f"{path}/share/blue").status == 200
+    assert blue.get(path).status == 404
+    assert red.get(f"{path}/shares").data["items"] == []
+    assert red.get(path).data == t
+
+
+def test_with_whom_a_tool_may_be_shared(service: Service, red: Client):
+    t = made(red, small("t"))
+    path = f"{TOOLS}/{t['id']}/share"
+    nobody = red.post(path, {"team_id": "nobody", "permission": "read_only"})
+    assert nobody.status == 404 and nobody.msg == "team_id: no key is of a team nobody"
+    own = red.post(path, {"team_id": "red", "permission": "read_only"})
+    assert own.status == 422 and own.msg.startswith("team_id: ")
+    for body, fault in [
+        ({"team_id": "blue"}, "permission: is missing"),
+        ({"team_id": "blue", "permission": "owner"}, 'permission: "owner" is none of read_only, read_execute'),
+        ({"team_id": "no team", "permission": "read_only"}, "team_id: "),
+    ]:
+        refused = red.post(path, body)
+        assert refused.status == 422 and refused.msg.startswith(fault), refused
+    with service.client(unix=True) as c:
+        key = c.post(f"{API}/keys", {"team": "short", "name": "n"}).data
+        assert red.post(path, {"team_id": "short", "permission": "read_only"}).status == 200
+        c.call("DELETE", f"{API}/keys/{key['id']}")
+    assert red.post(path, {"team_id": "short", "permission": "read_only"}).status == 404, "its only key is revoked"
+
+
+# ---- Many at once
+
+
+def test_what_is_exported_can_be_imported(red: Client, blue: Client):
+    made(red, ADD)
+    made(red, small("t", is_enabled=False))
+    out = red.get(f"{TOOLS}/export")
+    assert [t["name"] for t in out.data["tools"]] == ["add", "t"]
+    assert b"12345678901234567890123" in out.body
+    done = blue.post(f"{TOOLS}/import", out.data).data
+    assert [(i["name"], i["outcome"], i["version"]) for i in done["items"]] == [
+        ("add", "created", 1),
+        ("t", "created", 1),
+    ]
+    assert (done["created"], done["updated"], done["skipped"]) == (2, 0, 0)
+    assert blue.get(f"{TOOLS}/export").data == out.data
+    assert blue.get(f"{TOOLS}/{done['items'][1]['id']}").data["is_enabled"] is False
+    ident = next(t["id"] for t in every(red) if t["name"] == "t")
+    assert [t["name"] for t in red.get(f"{TOOLS}/export?id={ident}").data["tools"]] == ["t"]
+    assert blue.post(f"{TOOLS}/import", {"tools": []}).data["items"] == []
+
+
+def test_names_that_are_taken(service: Service, red: Client):
+    t, u = made(red, small("t")), made(red, small("u", is_enabled=False))
+    new = [small("v", "return 3"), small("u", "return 2"), small("t")]
+    refused = red.post(f"{TOOLS}/import", {"tools": new})
+    assert refused.status == 409
+    taken = [f'tools[{i}]: name: the team has a tool "{x["name"]}" (id {x["id"]})' for i, x in ((1, u), (2, t))]
+    assert refused.msg == "; ".join(taken)
+    assert len(every(red)) == 2
+    skipped = red.post(f"{TOOLS}/import", {"tools": new[1:], "on_conflict": "skip"}).data
+    assert [(i["id"], i["outcome"], i["version"]) for i in skipped["items"]] == [
+        (u["id"], "skipped", 1),
+        (t["id"], "skipped", 1),
+    ]
+    assert red.get(f"{TOOLS}/{u['id']}").data == u
+    replaced = red.post(f"{TOOLS}/import", {"tools": new, "on_conflict": "replace"}).data
+    assert [(i["name"], i["outcome"], i["version"]) for i in replaced["items"]] == [
+        ("v", "created", 1),
+        ("u", "updated", 2),
+        ("t", "updated", 1),  # as it is: no new version
+    ]
+    now = red.get(f"{TOOLS}/{u['id']}").data
+    assert (now["code_config"]["code"], now["is_enabled"]) == ("return 2", False), "not said: as it is"
+    assert audit(service, u["id"]) == ["tool created", "tool changed"]
+
+
+def test_nothing_is_imported_where_one_is_wrong(red: Client):
+    bad = [small("a"), small("bash"), small("b", timeout=3), small("c")]
+    refused = red.post(f"{TOOLS}/import", {"tools": bad, "on_conflict": "replace"})
+    assert refused.status == 422 and refused.msg.startswith("tools[2].timeout: unknown field"), refused.msg
+    refused = red.post(f"{TOOLS}/import", {"tools": [small("a"), small("bash"), small("edit"), small("c"), small("a")]})
+    assert refused.status == 422
+    for fault in (
+        'tools[1]: name: "bash" is',
+        'tools[2]: name: "edit" is',
+        'tools[4]: name: "a" is the name of tools[0], too',
+    ):
+        assert fault in refused.msg, refused.msg
+    assert red.post(f"{TOOLS}/import", {"tools": [3]}).msg.startswith("tools[0]: must be an object")
+    assert red.post(f"{TOOLS}/import", {"tools": [], "on_conflict": "x"}).msg.startswith("on_conflict: ")
+    assert red.post(f"{TOOLS}/import", {}).msg == "tools: is missing"
+    assert every(red) == []
+
+
+def test_so_many_and_no_more(service: Service):
+    """All that a team may have, by one import; then one more by each way in."""
+    tools = [small(f"t{n}") for n in range(1000)]
+    with service.client(service.new_key("many")) as many:
+        assert many.post(f"{TOOLS}/import", {"tools": tools}).data["created"] == 1000
+        assert len(every(many, limit=600)) == 1000
+        refused = many.post(TOOLS, small("more"))
+        assert refused.status == 409 and refused.msg.startswith("tool: a team has at most 1000 tools")
+        refused = many.post(f"{TOOLS}/import", {"tools": [small("more"), small("t1")], "on_conflict": "skip"})
+        assert refused.status == 409 and refused.msg.startswith("tools: with 1 new ones the team would have 1001")
+        assert many.post(f"{TOOLS}/import", {"tools": [*tools, small("more")]}).status == 422
+        assert len(many.get(f"{TOOLS}/export").data["tools"]) == 1000
+
+
+def test_fixed_words_are_no_ids(red: Client):
+    assert red.get(f"{TOOLS}/import").status == 405
+    assert red.call("DELETE", f"{TOOLS}/export").status == 405
+    assert red.get(f"{TOOLS}/nonesuch").status == 404
+    assert red.get(f"{TOOLS}/{NO_TOOL.upper()}").status == 404
