@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import json
+import re
 import signal
 import threading
 import time
@@ -273,6 +274,22 @@ def test_a_caller_that_leaves(service, agent):
     assert time.monotonic() - begin < 1 * harness.SLOW + 0.5
     assert harness.until(lambda: service.get(f"{JOBS}?status=cancelled").data["items"], 5)
     assert agent.says("echo next") == "next"
+
+
+def test_what_the_page_shows(service):
+    """docs/agents.md: its calls in their order give what stands below them, but for ids and times."""
+
+    def same(value: object) -> str:
+        text = json.dumps(value, sort_keys=True)
+        return re.sub(r'[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<="duration_ms": )\d+', "-", text)
+
+    agent = Agent(service)
+    page = (harness.ROOT / "docs/agents.md").read_text()
+    shown = re.findall(r"^```\n([a-z]+) (\{.*?)^```$", page, re.S | re.M)
+    assert [tool for tool, _ in shown] == ["write", "read", "edit", "bash", "bash", "bash", "artifact"]
+    for tool, text in shown:
+        arguments, end = json.JSONDecoder().raw_decode(text)
+        assert same(agent.call(tool, **arguments)) == same(json.loads(text[end:]))
 
 
 def test_SES_05_sessions_that_are_not_there(service, agent):
