@@ -242,17 +242,22 @@ void tool_call_put_definition(struct buf *out, const struct store_tool *s)
     buf_add(out, s->body.data + 1, s->body.len - 2); // an object without its braces
 }
 
-void tool_call_put(struct buf *out, const struct store_tool *s)
+void tool_call_put_kept(struct buf *out, const struct store_tool *s)
 {
-    json_begin(out, NULL, '{');
-    json_put_bytes(out, "id", s->id.data, s->id.len);
-    tool_call_put_definition(out, s);
     json_put_bool(out, "is_enabled", s->enabled != 0);
     json_put_int(out, "version", s->version);
     json_put_text(out, "permission", tool_permission_names[s->permission]);
     json_put_bytes(out, "shared_by", s->with.data ? s->team.data : NULL, s->team.len);
     json_put_time(out, "created_at", s->created_ms);
     json_put_time(out, "updated_at", s->updated_ms);
+}
+
+void tool_call_put(struct buf *out, const struct store_tool *s)
+{
+    json_begin(out, NULL, '{');
+    json_put_bytes(out, "id", s->id.data, s->id.len);
+    tool_call_put_definition(out, s);
+    tool_call_put_kept(out, s);
     json_end(out, '}');
 }
 

@@ -57,7 +57,9 @@ void tool_call_audit(const struct api_call *c, const char *event, const char *id
                      const char *with);
 // The definition's fields, behind others of an object.
 void tool_call_put_definition(struct buf *out, const struct store_tool *s);
-// A whole tool: what is known of it, and its definition.
+// What is kept beside it.
+void tool_call_put_kept(struct buf *out, const struct store_tool *s);
+// A whole tool: both.
 void tool_call_put(struct buf *out, const struct store_tool *s);
 extern const char *const tool_permission_names[]; // enum store_permission; ended by NULL
 

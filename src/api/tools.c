@@ -43,12 +43,7 @@ static void put_entry(struct buf *out, const struct store_tool *s)
     put_given(out, definition, "description");
     put_given(out, definition, "icon");
     put_given(out, definition, "category");
-    json_put_bool(out, "is_enabled", s->enabled != 0);
-    json_put_int(out, "version", s->version);
-    json_put_text(out, "permission", tool_permission_names[s->permission]);
-    json_put_bytes(out, "shared_by", s->with.data ? s->team.data : NULL, s->team.len);
-    json_put_time(out, "created_at", s->created_ms);
-    json_put_time(out, "updated_at", s->updated_ms);
+    tool_call_put_kept(out, s);
     json_end(out, '}');
     yyjson_doc_free(doc);
 }

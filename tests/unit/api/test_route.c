@@ -21,6 +21,10 @@ static const struct api_route rows[] = {
     {.method = HTTP_M_DELETE, .path = "/keys/{key}"},
     {.method = HTTP_M_POST, .path = "/sessions/{id}/files:move"},
     {.method = HTTP_M_PUT, .path = "/sessions/{id}/files/{path...}"},
+    {.method = HTTP_M_GET, .path = "/tools/{id}"},
+    {.method = HTTP_M_POST, .path = "/tools/import"},
+    {.method = HTTP_M_DELETE, .path = "/tools/{id}/share/{team}"},
+    {.method = HTTP_M_GET, .path = "/tools/{id}/versions/{version}"},
 };
 static const struct api_subject subject = {"s", "", rows, sizeof rows / sizeof *rows};
 static const struct api_subject *const subjects[] = {&subject, NULL};
@@ -117,6 +121,38 @@ static void looks_at_ids_by_pattern(void **state)
     assert_int_equal(find(HTTP_M_DELETE, "/keys/0123456789ABCDEF", &m), API_BAD_ID);
 }
 
+static void a_fixed_word_is_no_id(void **state)
+{
+    (void)state;
+    struct api_match m;
+    char allow[64];
+    assert_int_equal(find(HTTP_M_POST, "/tools/import", &m), API_FOUND);
+    assert_int_equal(find(HTTP_M_GET, "/tools/import", &m), API_NO_METHOD);
+    api_route_allow(m.methods, allow, sizeof allow);
+    assert_string_equal(allow, "POST, OPTIONS");
+    assert_int_equal(find(HTTP_M_GET, "/tools/imports", &m), API_BAD_ID);
+    assert_int_equal(find(HTTP_M_POST, "/tools/" ID, &m), API_NO_METHOD);
+    api_route_allow(m.methods, allow, sizeof allow);
+    assert_string_equal(allow, "GET, HEAD, OPTIONS");
+}
+
+static void looks_at_teams_and_versions(void **state)
+{
+    (void)state;
+    static const char *const versions[] = {"0", "01", "x", "1x", "-1", "1.0", "1000000000", ""};
+    struct api_match m;
+    char path[128];
+    assert_int_equal(find(HTTP_M_DELETE, "/tools/" ID "/share/a.b:c@d", &m), API_FOUND);
+    assert_string_equal(m.segment[1], "a.b:c@d");
+    assert_int_equal(find(HTTP_M_DELETE, "/tools/" ID "/share/.a", &m), API_BAD_ID);
+    assert_int_equal(find(HTTP_M_GET, "/tools/" ID "/versions/999999999", &m), API_FOUND);
+    assert_string_equal(m.segment[1], "999999999");
+    for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+        snprintf(path, sizeof path, "/tools/" ID "/versions/%s", versions[i]);
+        assert_int_equal(find(HTTP_M_GET, path, &m), API_BAD_ID);
+    }
+}
+
 // Every row of the product: paths are different, names of parameters are declared, bodies fit.
 static void rows_are_sound(void **state)
 {
@@ -140,6 +176,8 @@ int main(void)
         cmocka_unit_test(tells_methods),
         cmocka_unit_test(refuses_what_is_no_path),
         cmocka_unit_test(looks_at_ids_by_pattern),
+        cmocka_unit_test(a_fixed_word_is_no_id),
+        cmocka_unit_test(looks_at_teams_and_versions),
         cmocka_unit_test(rows_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
