@@ -8,7 +8,7 @@ import sys
 import types
 from importlib.util import MAGIC_NUMBER
 
-PARTS = ("isle_values", "isle_returning", "isle_spawn")
+PARTS = ("isle_main", "isle_returning", "isle_spawn", "isle_values")
 # What a snippet's error passes through when it has left the wrapper's hands. To the interpreter a frame has begun with
 # the instruction RESUME; where there is none, no traceback has it, and sys.excepthook is given the snippet's own.
 UNSEEN = ("<module>", "serve")

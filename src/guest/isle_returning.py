@@ -7,7 +7,7 @@ is bound at top level global, its locals() are made the globals, and what only m
 
 import _ast as ast
 
-NAME = "<module>"
+NAME, END = "<module>", "\0isle end"
 CO_OPTIMIZED, CO_NEWLOCALS, CO_NESTED = 0x1, 0x2, 0x10
 ONLY_AST = 0x400
 START = {"lineno": 1, "col_offset": 0, "end_lineno": 1, "end_col_offset": 0}
@@ -23,13 +23,14 @@ ELSEWHERE = {
 }
 
 
-def compile_returning(source, path):
-    """(code, prelude): `prelude` first, for docstring and __future__; it binds NAME for nothing."""
+def compile_returning(source, path, end=None):
+    """(code, prelude): `prelude` first, for docstring and __future__; it binds NAME for nothing. The
+    code's value is `end` where it runs to its end."""
     from _warnings import filters  # the compiler has shown its warnings before
 
     filters.insert(0, ("ignore", None, SyntaxWarning, None, 0))
     try:
-        return Lowering(path).lower(compile(source, path, "exec", ONLY_AST, True))
+        return Lowering(path).lower(compile(source, path, "exec", ONLY_AST, True), end)
     finally:
         filters.pop(0)
 
@@ -42,7 +43,7 @@ class Lowering:
         self.is_async = False
         self.future_annotations = False
 
-    def lower(self, tree):
+    def lower(self, tree, end):
         body, head = tree.body, []
         if is_docstring(body[0]):
             head.append(body.pop(0))
@@ -52,6 +53,10 @@ class Lowering:
         self.walk(tree)
         if self.names:
             body.insert(0, ast.Global(sorted(self.names), **START))
+        if end is not None:
+            self.inner[END] = end
+            where = at(body[-1])
+            body.append(ast.Return(ast.Constant(END, **where), **where))
         kind = ast.AsyncFunctionDef if self.is_async else ast.FunctionDef
         nothing = ast.arguments([], [], None, [], [], None, [])
         prelude = self.compile(*head, kind(NAME, nothing, body, [], None, None, [], **START))

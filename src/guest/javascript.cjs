@@ -95,7 +95,7 @@ const NEEDS_MODULE = [
 
 // How the snippet must be run: 'commonjs' as it stands; 'async' as the body of an async function;
 // 'module'. Code that is wrong every way is told by the error of the way it comes nearest to.
-function chooseKind(source, file) {
+function chooseKind(source, file, tail) {
   if (file.endsWith('.mjs')) return { kind: 'module' };
   if (!/\b(?:await|import|export)\b/.test(source)) return { kind: 'commonjs' };
   const vm = require('node:vm');
@@ -107,7 +107,7 @@ function chooseKind(source, file) {
     const inside = () => new vm.Script(`class A { static {\n${source.replace(/^#!/, '//')}\n} }`);
     if (!/\bawait\s*[([+\-/`\r\n]/.test(source) || !attempt(inside).error) return { kind: 'commonjs' };
   }
-  const { value, error } = attempt(() => compileAsync(source, file));
+  const { value, error } = attempt(() => compileAsync(source, file, tail));
   if (value) return { kind: 'async', compiled: value };
   if (NEEDS_MODULE.includes(error.message)) return { kind: 'module' };
   if (plain?.message.startsWith('await is only valid')) throw withoutUs(error);
@@ -121,9 +121,9 @@ function withoutUs(error) {
 
 // The code between two lines of ours. That it is the body of one function, and not the end of ours
 // and something else, is checked by the language's own constructor.
-function compileAsync(source, file) {
+function compileAsync(source, file, tail) {
   const body = source.replace(/^#!/, '//');
-  const text = `(async function (${CJS_PARAMETERS}) {\n${body}\n})`;
+  const text = `(async function (${CJS_PARAMETERS}) {\n${body}\n${tail}})`;
   const script = newScript(text, file, -1);
   Reflect.construct(AsyncFunction, [...CJS_PARAMETERS, body]);
   return script.runInThisContext();
@@ -345,38 +345,59 @@ function adviseAgainstReturn(error) {
   error.message = advice;
 }
 
-// Workflow nodes: the code defines main(); its value is the result.
-function callMain(main, params) {
-  if (typeof main !== 'function') throw new TypeError('the code defines no function main');
-  return main(params);
+// ---- main --------------------------------------------------------------------------------------
+
+// The line that is run when the top level has come to its end: only there can its names be seen.
+const TAKE = '$isle_main';
+const TAIL = `;globalThis.${TAKE}?.(typeof main === "undefined" ? undefined : main);`;
+
+// Calls what the tail, the exports of a module or of CommonJS have for main.
+function callMain(exported) {
+  const { main, ended } = taken;
+  if (!ended) refuse('a top-level return was reached: the outputs are what main returns');
+  const found = exported.main ?? main ?? exported.default;
+  if (found === undefined) refuse(NO_MAIN);
+  if (typeof found !== 'function') refuse(`main is no function: it is of type ${typeof found}`);
+  return found(params);
 }
 
-// As a script, so that main is to be found, and what a script lacks of CommonJS as globals.
-function runScript(text, file, scope) {
-  for (const [index, name] of CJS_PARAMETERS.entries()) {
-    const value = scope[index];
-    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
-  }
-  newScript(text, file, 0).runInThisContext();
-  const { runInThisContext } = require('node:vm');
-  return callMain(runInThisContext('typeof main === "function" ? main : undefined'), params);
+const NO_MAIN = 'the code defines no function main: the outputs are what main(inputs) returns';
+const taken = { main: undefined, ended: false };
+
+function offerTail() {
+  const value = (main) => {
+    taken.main = main;
+    taken.ended = true;
+    delete globalThis[TAKE];
+  };
+  Object.defineProperty(globalThis, TAKE, { value, configurable: true });
+}
+
+const exit = process.exit.bind(process);
+
+// Ends it, with a text that is all there is to say.
+function refuse(text) {
+  writeSync(2, `${text}\n`);
+  sendError('', text);
+  exit(1);
 }
 
 function run(source, options) {
   const root = options.code_dir ?? '/code'; // a link to the folder we make; tests have their own
   const text = source.toString().replace(/^\uFEFF/, '');
-  const { kind, compiled } = chooseKind(text, `${root}/${options.name}`);
+  const tail = state.calls ? TAIL : '';
+  const { kind, compiled } = chooseKind(text, `${root}/${options.name}`, tail);
   const { name: stem } = path.parse(options.name);
   const name = kind === 'module' ? `${stem}.mjs` : options.name;
   const file = `${root}/${name}`;
-  writeFile(options.code_dir ?? '/dev/shm/code', name, source);
+  const written = kind === 'module' && tail ? `${text}\n${tail}` : source;
+  writeFile(options.code_dir ?? '/dev/shm/code', name, written);
+  if (tail) offerTail();
   const main = newMainModule(file, process.cwd());
   state.kind = kind;
   if (kind === 'module') {
     const { calls } = state;
-    return then(runModule(file, main), (exported) =>
-      calls ? callMain(exported.main ?? exported.default, params) : exported.default,
-    );
+    return then(runModule(file, main), (exported) => (calls ? callMain(exported) : exported.default));
   }
   if (/\bimport\b/.test(text)) resolveImports(pathToFileURL(file).href, main);
   if (kind === 'commonjs' && !state.calls) {
@@ -389,7 +410,28 @@ function run(source, options) {
   }
   const scope = [main.exports, Module.createRequire(main.filename), main, file, root];
   scope[1].main = main;
-  return state.calls ? runScript(text, file, scope) : apply(compiled, main.exports, scope);
+  if (!state.calls) return apply(compiled, main.exports, scope);
+  const value = apply(compiled ?? compileCalling(text, file, tail), main.exports, scope);
+  return kind === 'async' ? then(value, () => callMain(main.exports)) : callMain(main.exports);
+}
+
+function check(source, options) {
+  const text = source.toString().replace(/^\uFEFF/, '');
+  const file = `${options.code_dir ?? '/code'}/${options.name}`;
+  const url = pathToFileURL(file).href;
+  const compile = (kind, tail) =>
+    kind === 'async' ? compileAsync(text, file, tail) : compileCalling(text, file, tail);
+  return require('./javascript_check.cjs').check(text, url, () => chooseKind(text, file, ''), compile, NO_MAIN);
+}
+
+// CommonJS with a tail. What is wrong without it is told of the code as it stands.
+function compileCalling(text, file, tail) {
+  const { compileFunction, constants } = require('node:vm');
+  const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+  if (/\bimport\b/.test(text)) muteLoaderNotice();
+  const options = { filename: file, importModuleDynamically };
+  compileFunction(text, CJS_PARAMETERS, options);
+  return compileFunction(`${text}\n${tail}`, CJS_PARAMETERS, options);
 }
 
 function serve() {
@@ -406,7 +448,7 @@ function serve() {
   process.nextTick(() => {
     // No `finally`: an error that is thrown again is shown where it was made, not where it was thrown.
     state.running = true;
-    const value = run(frames[CODE] ?? bufferAlloc(0), options);
+    const value = (options.mode === 'check' ? check : run)(frames[CODE] ?? bufferAlloc(0), options);
     state.running = state.pending = false;
     settle(value);
   });

@@ -166,14 +166,15 @@ def write_file(folder, name, data):
         posix.close(fd)
 
 
-def compile_snippet(source, path):
-    """(code, prelude). The usual case is what `python3 FILE` runs, to the letter, and await."""
+def compile_snippet(source, path, end=None):
+    """(code, prelude). The usual case is what `python3 FILE` runs, to the letter, and await. With a
+    prelude the code's value is `end` unless a return was reached."""
     try:
         return compile(source, path, "exec", TOP_LEVEL_AWAIT, True), None
     except SyntaxError as error:
         if error.msg != "'return' outside function":
             raise
-    return part("isle_returning")["compile_returning"](source, path)
+    return part("isle_returning")["compile_returning"](source, path, end)
 
 
 def new_main(path, params):
@@ -202,17 +203,14 @@ def new_site():
     builtins.help = given._Helper()
 
 
-def run_async(awaitable):
-    async def settle():
-        return await awaitable
-
-    return __import__("asyncio").run(settle())
+async def settled(awaitable):
+    return await awaitable
 
 
 class Snippet:
     def __init__(self, source, params, options):
         self.source, self.params, self.name = source, params, options["name"]
-        self.calls_main = options.get("mode") == "function"
+        self.mode, self.refusal = options.get("mode"), None
         # /code is a link to a folder that we make. Tests, which have none, name their own.
         self.folder = options.get("code_dir", "/dev/shm/code")
         self.path = f"{options.get('code_dir', '/code')}/{self.name}"
@@ -224,7 +222,7 @@ class Snippet:
         if sys.flags.no_site:
             new_site()
         names = new_main(self.path, self.params)
-        code, prelude = compile_snippet(self.source, self.path)
+        code, prelude = compile_snippet(self.source, self.path, self if self.mode == "function" else None)
         if code.co_flags & CO_COROUTINE:
             __import__("asyncio")  # while nothing of the workspace can be in its place
         if b"multiprocessing" in self.source or b"concurrent" in self.source:
@@ -235,18 +233,22 @@ class Snippet:
             exec(prelude, names)
             del names["<module>"]
         try:
-            return self.value_of(code, names)
+            if self.mode == "function":
+                return part("isle_main")["value_of"](self, code, names, prelude and self)
+            value = eval(code, names)
+            return __import__("asyncio").run(settled(value)) if hasattr(type(value), "__await__") else value
         finally:
             settrace(None)  # a snippet's own, which is not to see what we do
             setprofile(None)
 
-    def value_of(self, code, names):
-        value = eval(code, names)
-        if self.calls_main:
-            if code.co_flags & CO_COROUTINE:
-                run_async(value)
-            value = self.call_main(names)
-        return run_async(value) if hasattr(type(value), "__await__") else value
+    def check(self):
+        """What would be in the way of calling main; nothing of the snippet runs."""
+        return part("isle_main")["check"](self.source, self.path, compile_snippet)
+
+    def refuse(self, text):
+        """Ends it, with a text that is all there is to say."""
+        self.refusal = text
+        raise SystemExit(text)
 
     def prepare_spawn(self, code):
         def write(data):
@@ -254,14 +256,6 @@ class Snippet:
 
         child_path = f"{self.path}.main"
         part("isle_spawn")["install"](sys, write, child_path, code, self.path, self.params)
-
-    def call_main(self, names):
-        main = names.get("main")
-        if not callable(main):
-            raise SystemExit("isle: the code defines no function main")
-        code = getattr(main, "__code__", None)
-        takes = code is None or code.co_argcount or code.co_flags & 0x4  # *args
-        return main(self.params) if takes else main()
 
     def traceback(self, traceback):
         """The part of a traceback that begins in the snippet, if any does: asyncio runs some, and we
@@ -298,12 +292,14 @@ def serve(channel):
     """One execution. A stateful guest would go on with the next one here."""
     execution, frames = channel.receive()
     params, run = parse_json(frames.get(PARAMS, b"")), frames[RUN]
-    options = {"name": "snippet.py"} if run == PLAIN_RUN else parse_json(run)
+    options = {"name": "snippet.py", "mode": "snippet"} if run == PLAIN_RUN else parse_json(run)
     snippet = Snippet(frames.get(CODE, b""), params, options)
     try:
-        value = snippet.run()
+        value = snippet.check() if snippet.mode == "check" else snippet.run()
     except SystemExit as end:
-        if exit_status_is_zero(end.code):
+        if snippet.refusal is not None:
+            channel.send_error(execution, "", snippet.refusal)
+        elif exit_status_is_zero(end.code):
             channel.send(RESULT, execution, b"null")
         else:
             channel.send_failure(execution, end)
@@ -313,7 +309,7 @@ def serve(channel):
         error.__traceback__ = snippet.traceback(error.__traceback__)
         raise
     # The result is known when the main code has ended; threads and atexit still have their time.
-    if not answer(channel, execution, value, snippet.calls_main):
+    if not answer(channel, execution, value, snippet.mode == "function"):
         raise SystemExit(1)
 
 

@@ -218,10 +218,12 @@ void guest_drain(struct guest *g)
 
 static int encode(struct guest *g, const struct job *j)
 {
+    static const char *const modes[] = {
+        [JOB_ENTRY_TOP] = "snippet", [JOB_ENTRY_MAIN] = "function", [JOB_ENTRY_CHECK] = "check"};
     AUTO_BUF struct buf run = BUF_INIT(GUEST_RUN_BYTES);
     buf_puts(&run, "{\"name\":");
     utf8_json_string(&run, j->code_name, strlen(j->code_name));
-    buf_puts(&run, ",\"mode\":\"snippet\"}");
+    buf_printf(&run, ",\"mode\":\"%s\"}", modes[j->entry]);
     const struct {
         enum frame_type type;
         const char *data;

@@ -35,6 +35,13 @@ enum job_network {
 };
 extern const char *const job_network_names[JOB_N_NETWORKS]; // NULL, "none", "host"
 
+// What a snippet's result is. Whoever runs one says so: no field of the JSON does.
+enum job_entry {
+    JOB_ENTRY_TOP,   // what its top level returns
+    JOB_ENTRY_MAIN,  // what its function main returns, called with params
+    JOB_ENTRY_CHECK, // nothing runs: {"errors": [{"message", "line"}]}, what MAIN would fail by
+};
+
 enum {
     JOB_MAX_CODE_BYTES = 1 << 20,
     JOB_MAX_PARAMS_BYTES = 8 << 20,
@@ -74,6 +81,7 @@ struct job {
     char id[37]; // UUIDv7 text
     enum job_kind kind;
     enum language language;
+    enum job_entry entry;
     char *code;
     size_t code_len;
     char *code_name; // for tracebacks: base name of FILE, else "snippet.py", "snippet.js",

@@ -127,6 +127,8 @@ int result_write_answer(struct buf *out, const struct result *r);
 // Appends where the service has one of r's artifacts: the name as one segment of a path. Nothing
 // where r has no artifact_urls. 0 or the buffer's error.
 int result_artifact_url(struct buf *out, const struct result *r, const struct result_artifact *a);
+// `logs` of it: the output without its last line end, or null.
+void result_put_logs(struct buf *out, const struct result *r);
 // From queued to ended, or to now.
 int64_t result_duration_ms(const struct result *r);
 

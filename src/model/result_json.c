@@ -217,8 +217,7 @@ int result_write(struct buf *out, const struct result *r)
     return out->error;
 }
 
-// The output without its last line end, or null.
-static void put_logs(struct buf *out, const struct result *r)
+void result_put_logs(struct buf *out, const struct result *r)
 {
     size_t len = r->out.len;
     const char *text = buf_text(&r->out);
@@ -236,7 +235,7 @@ int result_write_answer(struct buf *out, const struct result *r)
     json_put_bool(out, "success", result_status(r) == STATUS_COMPLETED);
     json_put_json(out, "result", r->value);
     json_put_text(out, "error", r->error);
-    put_logs(out, r);
+    result_put_logs(out, r);
     put_artifacts(out, r);
     put_int(out, "duration_ms", result_duration_ms(r));
     json_put_text(out, "job_id", r->job_id);

@@ -1,0 +1,92 @@
+'use strict';
+// What would be in the way of calling main, said without running anything of the snippet: all that
+// is asked is whether the engine's own parser takes it, as it is and with a line more. Part of the
+// JavaScript guest (javascript.cjs), loaded only for this.
+
+const DECLARED = "Identifier 'main' has already been declared";
+// With these a program can define main where no parser sees it.
+const MAY_DEFINE = new RegExp(
+  [
+    String.raw`\\u`, // in a name
+    String.raw`\b(?:eval|Function|exports|global|globalThis|runInThisContext|with)\b`,
+    String.raw`\bthis\s*(?:\.\s*main\b|\[)`,
+    String.raw`\bmain\s*(?:\|\||&&|\?\?)?=(?![=>])`,
+    String.raw`\bfunction\b[^(]*\bmain\b`, // in a block
+    String.raw`[[{,]\s*main\s*[\]},=]`, // taken out of an array or an object
+    String.raw`\bexport\s*\*`,
+  ].join('|'),
+);
+
+function attempt(action) {
+  try {
+    return { value: action() };
+  } catch (error) {
+    return { error };
+  }
+}
+
+// The engine says where first: "FILE:LINE\n".
+function faultOf(error) {
+  const line = /^[^\n]*?:(\d+)(?::\d+)?\n/.exec(`${error.stack}`)?.[1];
+  return { message: `${error.name}: ${error.message}`, line: line === undefined ? null : Number(line) };
+}
+
+// Asks for the module `text`, and ends it where its first import would be looked for: it has been
+// parsed then, and nothing has run. The error of the parser, or undefined.
+function moduleProbe(url) {
+  const { registerHooks } = require('node:module');
+  const END = new Error('parsed');
+  const texts = [];
+  const isOurs = (name) => name?.startsWith(`${url}?`);
+  registerHooks({
+    resolve(specifier, context, next) {
+      if (isOurs(specifier)) return { url: specifier, format: 'module', shortCircuit: true };
+      if (isOurs(context.parentURL)) throw END;
+      return next(specifier, context);
+    },
+    load(name, context, next) {
+      if (!isOurs(name)) return next(name, context);
+      return { format: 'module', source: texts[name.slice(url.length + 1)], shortCircuit: true };
+    },
+  });
+  return (text) => {
+    texts.push(`${text}\n;import 'isle:end';`);
+    return import(`${url}?${texts.length - 1}`).then(
+      () => undefined,
+      (error) => (error === END || error?.cause === END ? undefined : error),
+    );
+  };
+}
+
+async function checkModule(text, url) {
+  const probe = moduleProbe(url);
+  const error = await probe(text);
+  if (error) return { error };
+  for (const [line, message] of [
+    ['let main;', DECLARED],
+    ["export { default as main } from 'isle:end';", "Duplicate export of 'main'"],
+    ["export { default } from 'isle:end';", "Duplicate export of 'default'"],
+  ]) {
+    if ((await probe(`${text}\n;${line}`))?.message === message) return { declared: true };
+  }
+  return { declared: false };
+}
+
+// `compile(kind, tail)`: as it would be run, with a line more at its end.
+function checkFunction(kind, compile) {
+  const { error } = attempt(() => compile(kind, ''));
+  if (error) return { error };
+  return { declared: attempt(() => compile(kind, ';let main;')).error?.message === DECLARED };
+}
+
+// {errors: [{message, line}]}: only what is certain. `choose()`: how it is run.
+async function check(text, url, choose, compile, noMain) {
+  const { value: chosen, error: wrong } = attempt(choose);
+  if (wrong) return { errors: [faultOf(wrong)] };
+  const found = chosen.kind === 'module' ? await checkModule(text, url) : checkFunction(chosen.kind, compile);
+  if (found.error) return { errors: [faultOf(found.error)] };
+  if (found.declared || MAY_DEFINE.test(text)) return { errors: [] };
+  return { errors: [{ message: noMain, line: null }] };
+}
+
+module.exports = { check };
