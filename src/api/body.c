@@ -59,6 +59,10 @@ static void read_body(struct api_call *c)
                                          : API_VALIDATION;
     if (v == SCHEMA_SOUND && c->route->job) {
         read_job(c);
+    } else if (v == SCHEMA_SOUND && c->route->read) {
+        c->route->read(c);
+        yyjson_doc_free(c->json); // here, as this too takes its time
+        c->json = NULL;
     }
 }
 
@@ -115,7 +119,7 @@ static void was_read(struct work *w)
     struct api *a = c->api;
     a->reading = NULL;
     read_next(a);
-    if (!c->over && c->left && c->route->job) { // nobody hears of it any more
+    if (!c->over && c->left && (c->route->job || c->route->read)) { // nobody hears of it any more
         http_abort(c->r);
     } else if (!c->over) {
         go_on(c);

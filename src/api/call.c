@@ -30,6 +30,7 @@ static void end(struct api_call *c)
     yyjson_doc_free(c->json);
     job_done(&c->job);
     buf_free(&c->faults);
+    buf_free(&c->kept);
     buf_free(&c->text);
     free(c->path);
     free(c);

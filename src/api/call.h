@@ -58,8 +58,11 @@ struct api_route {
     const char *path; // "/api/v1/sandbox/jobs/{id}/artifacts/{name}"; "{path...}": the rest
     enum api_who who;
     enum api_body body;
-    size_t max_bytes;                        // of the body; JSON: 0 is 64 KiB
-    bool job;                                // JSON: the body is a job
+    size_t max_bytes; // of the body; JSON: 0 is 64 KiB
+    bool job;         // JSON: the body is a job
+    // JSON: makes call.job of a body that has passed the schema, on whichever thread; may leave
+    // what else it wants of it in call.kept, or fail the call by call.verdict and call.faults.
+    void (*read)(struct api_call *c);
     const struct schema *request, *response; // response: what `data` is; NULL: not JSON
     int success;                             // status; 0: 200
     const struct schema *also;               // what `data` is when the status is 200 instead
@@ -84,7 +87,7 @@ struct api_call {
     const char *body; // API_JSON: as it came; until the end call
     size_t body_len;
     yyjson_doc *json; // API_JSON: parsed, checked; an empty body is {}. Not of a job
-    struct job job;   // the route's body is one: parsed, no descriptors to come
+    struct job job;   // the route's body is one, or is read as one: parsed, no descriptors to come
     int job_error;    // of job_parse_value(), with job_why
     struct job_error job_why;
     char body_hash[SHA256_HEX];  // of such a body that came with an idempotency key
@@ -105,7 +108,7 @@ struct api_call {
     // body.c
     struct work work;
     struct api_call *next_unread;
-    struct buf text, faults;
+    struct buf text, faults, kept;
     enum api_code verdict;
 };
 

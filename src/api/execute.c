@@ -5,8 +5,6 @@
 
 #include "base/fd.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,28 +41,12 @@ static void end(struct api_call *c)
     free(x);
 }
 
-static int parse(struct api_call *c, struct job *ret)
-{
-    int e = job_call_take(c, ret);
-    if (e) {
-        return e;
-    }
-    const int64_t most_ms = JOB_MAX_EXECUTE_SECONDS * INT64_C(1000);
-    if (ret->limits.value[LIMIT_TIMEOUT] > most_ms) {
-        api_fail(c, API_VALIDATION, "limits.timeout_seconds: above the maximum of %d s here",
-                 JOB_MAX_EXECUTE_SECONDS);
-        job_done(ret);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 static void execute_code(struct api_call *c)
 {
     struct jobs_submission s = {.team = c->team, .entry = "execute-code", .trace = c->trace};
     struct queue_refusal queue = {0};
     char id[37];
-    if (parse(c, &s.job)) {
+    if (job_call_take_waiting(c, &s.job)) {
         return;
     }
     struct execute *x = calloc(1, sizeof *x);

@@ -22,6 +22,21 @@ int job_call_take(struct api_call *c, struct job *ret)
     return -EINVAL;
 }
 
+int job_call_take_waiting(struct api_call *c, struct job *ret)
+{
+    int e = job_call_take(c, ret);
+    if (e) {
+        return e;
+    }
+    if (ret->limits.value[LIMIT_TIMEOUT] > JOB_MAX_EXECUTE_SECONDS * INT64_C(1000)) {
+        api_fail(c, API_VALIDATION, "limits.timeout_seconds: above the maximum of %d s here",
+                 JOB_MAX_EXECUTE_SECONDS);
+        job_done(ret);
+        return -EINVAL;
+    }
+    return 0;
+}
+
 void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *queue)
 {
     switch (error) {

@@ -11,6 +11,8 @@ enum { JOB_CALL_ANSWER_MAX = 256 << 20 }; // bytes of a result's JSON
 // The body's job (api_route.job), once it is checked against this host: the caller's from here on.
 // 0, or -EINVAL: then the call has failed.
 int job_call_take(struct api_call *c, struct job *ret);
+// The same where its caller waits: JOB_MAX_EXECUTE_SECONDS at most.
+int job_call_take_waiting(struct api_call *c, struct job *ret);
 // Fails the call for what jobs_run() or jobs_accept() said: a refusal, or -errno.
 void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *queue);
 // The job is none of the team's, or its record is gone.

@@ -20,6 +20,7 @@ extern const struct api_subject api_sessions;    // sessions.c
 extern const struct api_subject api_files;       // files.c
 extern const struct api_subject api_agent;       // agent.c
 extern const struct api_subject api_tools;       // tools.c
+extern const struct api_subject api_workflow;    // workflow.c
 extern const struct api_subject api_keys;        // keys.c
 extern const struct api_subject api_description; // openapi.c
 

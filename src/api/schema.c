@@ -15,6 +15,7 @@ enum { PATH_MAX_BYTES = 192 };
 
 struct check {
     struct buf *faults;
+    const char *between;
     unsigned n, large; // faults; those of them that are too many bytes
 };
 
@@ -30,7 +31,7 @@ static void fault(struct check *c, const char *path, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    buf_printf(c->faults, "%s%s: %s", c->n > 1 ? "; " : "", *path ? path : "body", text);
+    buf_printf(c->faults, "%s%s: %s", c->n > 1 ? c->between : "", *path ? path : "body", text);
 }
 
 static const char *const type_names[SCHEMA_TYPES] = {
@@ -297,9 +298,10 @@ static void check_object(struct check *c, const struct schema *s, const char *pa
     }
 }
 
-enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
+static enum schema_verdict check_whole(const struct schema *s, yyjson_val *v, const char *between,
+                                       struct buf *faults)
 {
-    struct check c = {.faults = faults};
+    struct check c = {.faults = faults, .between = between};
     char shown[SHOWN_BYTES];
     if (yyjson_is_obj(v)) {
         check_object(&c, s, "", v);
@@ -307,9 +309,19 @@ enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct b
         fault(&c, "", "must be an object, not %s", job_show(v, shown));
     }
     if (c.n > SCHEMA_MAX_FAULTS) {
-        buf_printf(faults, "; and %u more", c.n - SCHEMA_MAX_FAULTS);
+        buf_printf(faults, "%sand %u more", between, c.n - SCHEMA_MAX_FAULTS);
     }
     return c.n == 0 ? SCHEMA_SOUND : c.n == c.large ? SCHEMA_TOO_LARGE : SCHEMA_FAULTY;
+}
+
+enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
+{
+    return check_whole(s, v, "; ", faults);
+}
+
+enum schema_verdict schema_check_lines(const struct schema *s, yyjson_val *v, struct buf *faults)
+{
+    return check_whole(s, v, "\n", faults);
 }
 
 #define DIGITS "0123456789"
@@ -328,7 +340,7 @@ static bool all_of(const char *text, size_t len, const char *set)
 
 unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults)
 {
-    struct check c = {.faults = faults};
+    struct check c = {.faults = faults, .between = "; "};
     size_t len = strlen(text);
     bool number = f->type == SCHEMA_INT && len > 0 && len <= 19 && all_of(text, len, DIGITS);
     bool truth = f->type == SCHEMA_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"));

@@ -1,0 +1,124 @@
+// schemas_workflow.c: the code node of a workflow.
+#include "api/schema.h"
+
+#include "base/fd.h"
+#include "model/job.h"
+#include "tools/node.h"
+
+static const char *const languages[] = {"python", "javascript", NULL};
+
+static const struct schema_field code_node[] = {
+    {.name = "language",
+     .type = SCHEMA_TEXT,
+     .choices = languages,
+     .required = true,
+     .help = "of the code"},
+    {.name = "code",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .max = JOB_MAX_CODE_BYTES,
+     .help = "defines main(inputs)"},
+    {.name = "inputs",
+     .type = SCHEMA_ANY,
+     .initial = "{}",
+     .help = "what main is given, digit for digit: an object, or a list of {name, value}; up to "
+             "8 MiB"},
+    {.name = "outputs",
+     .type = SCHEMA_ANY,
+     .initial = "[]",
+     .help = "what main must return: a list of {name, type, typeSpec?} (docs/workflow.md); empty: "
+             "anything"},
+    {.name = "timeout",
+     .type = SCHEMA_INT,
+     .min = 1,
+     .max = JOB_MAX_EXECUTE_SECONDS,
+     .initial = "30",
+     .help = "seconds; limits.timeout_seconds comes first"},
+    {.name = "limits", .type = SCHEMA_LIMITS, .initial = "{}", .help = "what it may use"},
+};
+SCHEMA_REQUEST(code_node, "CodeNode", "A code node and its inputs.");
+
+static const struct schema_field code_node_answer[] = {
+    {.name = "outputs",
+     .type = SCHEMA_OBJECT,
+     .required = true,
+     .null = true,
+     .help = "what main returned, the declared names only; null without success"},
+    {.name = "error",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .null = true,
+     .help = "one line for a person; of outputs that do not fit, each by its path"},
+    {.name = "logs",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .null = true,
+     .help = "stdout without its last line end; null when empty"},
+    {.name = "success",
+     .type = SCHEMA_BOOL,
+     .required = true,
+     .help = "main returned what is declared"},
+    {.name = "reason",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .help = "`ok`, `error`, `timeout` ...: docs/jobs.md has the list"},
+    {.name = "job_id",
+     .type = SCHEMA_TEXT,
+     .form = SCHEMA_FORM_ID,
+     .required = true,
+     .help = "of the job that this was"},
+    {.name = "duration_ms", .type = SCHEMA_INT, .required = true, .help = "from queued to ended"},
+    {.name = "undeclared",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_TEXT,
+     .required = true,
+     .help = "names that main returned and nothing declares: they are not passed on"},
+    {.name = "stderr",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .help = "its head, as UTF-8: of an error the traceback"},
+};
+SCHEMA_ANSWER(code_node_answer, "CodeNodeAnswer", "How a code node ended.");
+
+// As schema_code_node, of which this is to tell the faults.
+static const struct schema_field code_node_check[] = {
+    {.name = "language", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+    {.name = "code", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+    {.name = "inputs", .type = SCHEMA_ANY, .help = "as of CodeNode; values may be left out"},
+    {.name = "outputs", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+    {.name = "timeout", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+    {.name = "limits", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+};
+const struct schema schema_code_node_check = {
+    .name = "CodeNodeCheck",
+    .help = "A code node, right or wrong.",
+    .fields = code_node_check,
+    .n_fields = ARRAY_LEN(code_node_check),
+    .open = true,
+};
+
+static const struct schema_field code_node_fault[] = {
+    {.name = "field",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .help = "of the request: `inputs[1].name`"},
+    {.name = "message", .type = SCHEMA_TEXT, .required = true, .help = "what is wrong with it"},
+    {.name = "line",
+     .type = SCHEMA_INT,
+     .required = true,
+     .null = true,
+     .help = "of the code, from 1; null: none in particular"},
+};
+SCHEMA_ANSWER(code_node_fault, "CodeNodeFault", "What is wrong with a code node.");
+
+static const struct schema_field code_node_verdict[] = {
+    {.name = "valid", .type = SCHEMA_BOOL, .required = true, .help = "nothing was found"},
+    {.name = "errors",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_OBJECT,
+     .of = &schema_code_node_fault,
+     .required = true,
+     .help = "every fault that was found"},
+};
+SCHEMA_ANSWER(code_node_verdict, "CodeNodeVerdict",
+              "What can be said of a code node without running it.");

@@ -1,0 +1,40 @@
+// workflow.h: what running a code node and checking one share. Inside api/ only.
+#ifndef ISLE_API_WORKFLOW_H
+#define ISLE_API_WORKFLOW_H
+
+#include "api/job_call.h"
+
+enum { WORKFLOW_FAULTS_BYTES = 32 << 10 };
+
+// The inputs as the params of a job, a JSON object: appended. with_values: each needs one. 0,
+// -EINVAL with faults (lines, as tools/node.h has them), -EMSGSIZE: they are too large, -ENOMEM.
+int workflow_inputs(yyjson_val *inputs, bool with_values, struct buf *out, struct buf *faults);
+// What is declared as compact JSON, null or a list: appended, if it is sound. The same errors.
+int workflow_outputs(yyjson_val *outputs, struct buf *out, struct buf *faults);
+// The job of a node that has passed its schema, as job_parse() leaves it, to call main. params
+// NULL: none.
+int workflow_job(yyjson_val *node, const struct buf *params, struct job *ret,
+                 struct job_error *ret_error);
+// Lines of faults as one.
+void workflow_join(struct buf *out, const struct buf *faults);
+
+// Of a call whose job runs.
+struct workflow {
+    struct jobs_watch watch; // ctx: this
+    struct api_call *call;
+    struct work work;
+    struct buf value, outputs, undeclared, faults;
+    struct buf rest; // an object of what else is answered
+    int error;       // of node_outputs()
+};
+typedef void workflow_ended(struct jobs_watch *w, const struct result *r, const char *json,
+                            size_t len);
+// Runs the job; what is held is let go with the call. Where nothing was started the call has
+// failed.
+void workflow_start(struct api_call *c, struct jobs_submission *s, workflow_ended *ended);
+
+// The route that only checks, workflow_check.c.
+void workflow_check_read(struct api_call *c);
+void workflow_check(struct api_call *c);
+
+#endif
