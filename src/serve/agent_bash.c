@@ -19,7 +19,7 @@ enum {
     WORD_MAX = 120 << 10,    // of JOB_MAX_ARGV_BYTES, which has two more words
     KEPT_KIB = 1024,         // of each stream: the end of a long output is what tells why it failed
     SHOWN_BYTES = 256 << 10, // of each stream, of a command that went well
-    HERE_BYTES = 128 << 10,  // more output is cleaned on a thread
+    HERE_BYTES = 32 << 10,   // a longer command, and more output, is a thread's
     ANSWER_BYTES = 64 << 20,
 };
 
@@ -28,11 +28,18 @@ struct bash {
     struct agent_call *call; // NULL: nobody waits any more
     struct jobs_watch watch;
     char id[37];
+
+    // All that follows is a thread's while `work` is queued.
+    struct work work;
+    yyjson_doc *doc; // of arguments
+    yyjson_val *arguments;
+    char session[37];
     struct buf command; // as it runs
     bool rewritten;
-
-    // as it ended: a thread's while `work` is queued
-    struct work work;
+    struct job job;
+    int prepared;
+    struct agent_refusal why;
+    // as it ended
     enum reason reason;
     int exit_code, signal;
     bool truncated;
@@ -43,6 +50,8 @@ struct bash {
 
 static void bash_free(struct bash *b)
 {
+    yyjson_doc_free(b->doc);
+    job_done(&b->job);
     buf_free(&b->command);
     buf_free(&b->out);
     buf_free(&b->err);
@@ -184,17 +193,17 @@ static void put_command(struct buf *json, const struct buf *command)
 // another -errno.
 static int make_job(const struct bash *b, struct job *ret, struct job_error *ret_why)
 {
-    yyjson_val *arguments = b->call->arguments, *cwd = yyjson_obj_get(arguments, "cwd");
+    yyjson_val *cwd = yyjson_obj_get(b->arguments, "cwd");
     AUTO_BUF struct buf json = BUF_INIT(8 * JOB_MAX_CODE_BYTES);
     int64_t timeout_s;
     json_begin(&json, NULL, '{');
     put_command(&json, &b->command);
-    json_put_text(&json, "session_id", b->call->session);
+    json_put_text(&json, "session_id", b->session);
     if (yyjson_is_str(cwd)) {
         json_put_bytes(&json, "cwd", yyjson_get_str(cwd), yyjson_get_len(cwd));
     }
     json_begin(&json, "limits", '{');
-    if (json_int(yyjson_obj_get(arguments, "timeout"), &timeout_s) == 0) {
+    if (json_int(yyjson_obj_get(b->arguments, "timeout"), &timeout_s) == 0) {
         json_put_int(&json, "timeout_seconds", timeout_s);
     }
     json_put_int(&json, "max_stdout_kb", KEPT_KIB);
@@ -204,26 +213,40 @@ static int make_job(const struct bash *b, struct job *ret, struct job_error *ret
     return json.error ? json.error : job_parse(buf_text(&json), json.len, 0, ret, ret_why);
 }
 
-static void run(struct bash *b)
+// 0, AGENT_REFUSED with b->why, or -errno.
+static int prepare(struct bash *b)
+{
+    yyjson_val *command = yyjson_obj_get(b->arguments, "command");
+    const char *text = yyjson_get_str(command);
+    size_t len = yyjson_get_len(command);
+    struct job_error why;
+    if (memchr(text, '\0', len)) {
+        return agent_refuse(&b->why, "command: contains a NUL");
+    }
+    int e = shell_rewrite(text, len, &b->command, &b->rewritten, &b->why);
+    e = e ? e : make_job(b, &b->job, &why);
+    return e == -EINVAL ? agent_refuse(&b->why, "%s", why.text) : e;
+}
+
+static void submit(struct bash *b)
 {
     struct agent_call *c = b->call;
     struct job_error why;
-    struct jobs_submission s = {.team = c->team,
-                                .job = {.stdin_fd = -1},
-                                .tool_call = true,
-                                .entry = "agent-bash",
-                                .trace = c->trace};
-    int e = make_job(b, &s.job, &why);
-    e = e ? e : lower_check_host(&s.job, jobs_host(b->with->jobs), &why);
-    if (e == -EINVAL) {
-        job_done(&s.job);
-        refuse(b, why.text);
+    int e = b->prepared;
+    if (!e && lower_check_host(&b->job, jobs_host(b->with->jobs), &why)) {
+        e = agent_refuse(&b->why, "%s", why.text);
+    }
+    if (e == AGENT_REFUSED) {
+        refuse(b, b->why.text);
         return;
     }
-    b->watch = (struct jobs_watch){.ended = ended, .ctx = b};
-    if (e) {
-        job_done(&s.job);
-    } else {
+    if (!e) {
+        struct jobs_submission s = {.team = c->team,
+                                    .job = b->job,
+                                    .tool_call = true,
+                                    .entry = "agent-bash",
+                                    .trace = c->trace};
+        b->job = (struct job){.stdin_fd = -1};
         e = jobs_run(b->with->jobs, &s, &b->watch, b->id, &c->queue);
     }
     if (e) {
@@ -233,39 +256,52 @@ static void run(struct bash *b)
     }
 }
 
+static void prepare_run(struct work *w)
+{
+    struct bash *b = w->ctx;
+    b->prepared = prepare(b);
+}
+
+static void prepared(struct work *w)
+{
+    struct bash *b = w->ctx;
+    if (b->call) {
+        submit(b);
+    } else {
+        bash_free(b);
+    }
+}
+
 void agent_bash_call(const struct agents_config *with, struct agent_call *c)
 {
-    struct bash *b = calloc(1, sizeof *b);
-    yyjson_val *command = yyjson_obj_get(c->arguments, "command");
-    const char *text = yyjson_get_str(command);
-    size_t len = yyjson_get_len(command);
-    struct agent_refusal why;
+    struct bash *b = malloc(sizeof *b);
     if (!b) {
         c->refused(c, -ENOMEM, strerror(ENOMEM));
         return;
     }
     *b = (struct bash){.with = with,
                        .call = c,
+                       .doc = c->doc,
+                       .arguments = c->arguments,
+                       .watch = {.ended = ended, .ctx = b},
                        .command = BUF_INIT(2 * JOB_MAX_CODE_BYTES),
+                       .job = {.stdin_fd = -1},
                        .out = BUF_INIT(KEPT_KIB * 1024),
                        .err = BUF_INIT(KEPT_KIB * 1024),
                        .answer = BUF_INIT(ANSWER_BYTES),
                        .exit_code = -1,
                        .duration_ms = -1};
+    snprintf(b->session, sizeof b->session, "%s", c->session);
+    c->doc = NULL; // the caller may be gone while a thread reads it
     c->inner = b;
-    if (memchr(text, '\0', len)) {
-        refuse(b, "command: contains a NUL");
-    } else {
-        int e = shell_rewrite(text, len, &b->command, &b->rewritten, &why);
-        b->command.error = e < 0 ? e : b->command.error;
-        if (e == AGENT_REFUSED) {
-            refuse(b, why.text);
-        } else if (b->command.error) {
-            b->answer.error = b->command.error;
-            tell(b);
-        } else {
-            run(b);
-        }
+    b->work = (struct work){.run = prepare_run,
+                            .done = prepared,
+                            .ctx = b,
+                            .owner = hash_bytes(c->team, strlen(c->team))};
+    size_t len = yyjson_get_len(yyjson_obj_get(b->arguments, "command"));
+    if (len <= HERE_BYTES || work_queue(with->pool, &b->work)) {
+        prepare_run(&b->work);
+        prepared(&b->work);
     }
 }
 
