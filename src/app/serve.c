@@ -432,14 +432,8 @@ static int open_jobs(struct serve *s)
 
 static int open_agents(struct serve *s)
 {
-    const struct agents_config config = {.loop = s->loop,
-                                         .sessions = s->sessions,
-                                         .jobs = s->jobs,
-                                         .artifacts = s->artifacts,
-                                         .store = s->store,
-                                         .pool = s->pool,
-                                         .log = s->log,
-                                         .conf = s->conf};
+    const struct agents_config config = {
+        .loop = s->loop, .sessions = s->sessions, .jobs = s->jobs, .pool = s->pool, .log = s->log};
     return agents_new(&config, &s->agents);
 }
 

@@ -15,8 +15,6 @@
 #include <yyjson.h>
 
 struct agents;
-struct artifacts;
-struct conf;
 
 enum {
     AGENT_BASH_MAX_SECONDS = 600,
@@ -28,11 +26,8 @@ struct agents_config {
     struct loop *loop;
     struct sessions *sessions;
     struct jobs *jobs;
-    struct artifacts *artifacts;
-    struct store *store;
     struct work_pool *pool;
     struct log *log;
-    const struct conf *conf; // STREAM_TOOL_TIMEOUT_CODE, as it is at each call
 };
 // What sessions remember is kept in memory up to a bound, and written beside the session's files
 // when it has been left alone for a moment, when the bound is reached, and at the end.
