@@ -9,7 +9,15 @@
 #include "serve/artifacts.h"
 #include "serve/jobs.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct fetch {
+    int error;
+    uint32_t n;
+    char etag[FILE_ETAG]; // "": none
+};
 
 // The place of the name in the result's list, which is that of its file. -ENOENT.
 static int find(yyjson_val *result, const char *name, uint32_t *ret_n, const char **ret_checksum)
@@ -27,14 +35,32 @@ static int find(yyjson_val *result, const char *name, uint32_t *ret_n, const cha
     return -ENOENT;
 }
 
-static void send_artifact(struct api_call *c, yyjson_val *result)
+// On a thread, where the result is long.
+static void look_up(struct api_call *c)
 {
-    const char *id = c->segment[0], *name = c->segment[1], *checksum = NULL;
-    char etag[FILE_ETAG];
+    struct fetch *f = c->ctx;
+    struct json_error why;
+    yyjson_doc *doc = json_parse(c->shared, c->shared_len, &why);
+    const char *checksum = NULL;
+    f->error = doc ? find(yyjson_doc_get_root(doc), c->segment[1], &f->n, &checksum) : -EBADMSG;
+    if (checksum) {
+        file_etag(checksum, f->etag);
+    }
+    yyjson_doc_free(doc);
+}
+
+static void send_artifact(struct api_call *c)
+{
+    struct fetch *f = c->ctx;
+    const char *id = c->segment[0], *name = c->segment[1];
+    const char *etag = *f->etag ? f->etag : NULL;
     uint64_t size = 0;
-    uint32_t n = 0;
-    int e = find(result, name, &n, &checksum);
-    AUTO_CLOSE int fd = e ? e : artifacts_open(c->with->artifacts, id, n, &size);
+    AUTO_CLOSE int fd =
+        f->error ? f->error : artifacts_open(c->with->artifacts, id, f->n, &size);
+    if (fd == -EBADMSG) {
+        api_fail_no_record(c);
+        return;
+    }
     if (fd == -ENOENT) {
         api_fail(c, API_NOT_FOUND, "name: the job has no artifact \"%.200s\"", name);
         return;
@@ -43,36 +69,39 @@ static void send_artifact(struct api_call *c, yyjson_val *result)
         api_fail(c, API_INTERNAL, "name: %s", strerror(-fd));
         return;
     }
-    if (checksum) {
-        file_etag(checksum, etag);
-    }
-    if (checksum && http_condition(c->r, etag) == 412) {
+    if (etag && http_condition(c->r, etag) == 412) {
         api_fail(c, API_PRECONDITION, "name: the artifact has other content than expected");
         return;
     }
     api_download_fields(c, name);
     c->status = 200;
-    http_reply_file(c->r, fd_take(&fd), size, media_type_inert(name), checksum ? etag : NULL);
+    http_reply_file(c->r, fd_take(&fd), size, media_type_inert(name), etag);
 }
 
 static void got_job(void *ctx, const char *json, size_t len, int status)
 {
     struct api_call *c = ctx;
-    struct json_error why;
-    yyjson_doc *doc = json && !c->over ? json_parse(json, len, &why) : NULL;
     if (!json && status >= 0) {
         api_fail_no_job(c);
-    } else if (!doc) {
+    } else if (!json) {
         api_fail_no_record(c);
     } else {
-        send_artifact(c, yyjson_doc_get_root(doc));
+        api_call_share(c, json, len);
+        api_work(c, len, look_up, send_artifact);
     }
-    yyjson_doc_free(doc);
     api_call_release(c);
 }
 
+static void end(struct api_call *c) { free(c->ctx); }
+
 static void get_artifact(struct api_call *c)
 {
+    c->ctx = calloc(1, sizeof(struct fetch));
+    if (!c->ctx) {
+        api_fail(c, API_INTERNAL, "no memory");
+        return;
+    }
+    c->end = end;
     api_call_hold(c);
     jobs_get(c->with->jobs, c->team, c->segment[0], got_job, c);
 }

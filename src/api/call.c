@@ -5,6 +5,7 @@
 #include "api/schema.h"
 
 #include "base/clock.h"
+#include "base/shared.h"
 #include "log/log.h"
 #include "model/refuse.h"
 
@@ -32,6 +33,8 @@ static void end(struct api_call *c)
     buf_free(&c->faults);
     buf_free(&c->kept);
     buf_free(&c->text);
+    buf_free(&c->answer);
+    shared_release(c->shared);
     free(c->path);
     free(c);
 }
@@ -40,7 +43,13 @@ void api_call_hold(struct api_call *c) { c->holds++; }
 
 void api_call_release(struct api_call *c)
 {
-    if (--c->holds == 0 && c->over) {
+    c->holds--;
+    api_call_drop(c);
+}
+
+void api_call_drop(struct api_call *c)
+{
+    if (c->over && c->holds == 0 && !c->work.queued) {
         end(c);
     }
 }
@@ -52,9 +61,7 @@ static void ended(struct http_request *r, enum http_end how)
     c->api->answered[status > 0 && status / 100 < API_CLASSES ? status / 100 : 0]++;
     c->over = true;
     api_body_forget(c);
-    if (c->holds == 0) {
-        end(c);
-    }
+    api_call_drop(c);
 }
 
 static void gone(struct http_request *r)

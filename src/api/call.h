@@ -105,11 +105,18 @@ struct api_call {
     void (*then)(struct api_call *c);
     unsigned holds;
     bool left; // the peer has closed its side
-    // body.c
+    // body.c, later.c
     struct work work;
     struct api_call *next_unread;
     struct buf text, faults, kept;
     enum api_code verdict;
+    // later.c
+    void (*run)(struct api_call *c), (*run_then)(struct api_call *c);
+    void (*write)(struct api_call *c, struct buf *data);
+    const char *shared; // held until the end call: what is read, or sent
+    size_t shared_len;
+    struct buf answer; // the envelope
+    int answer_status;
 };
 
 // While something is asked for the call whose answer may come after the request's end: the call
@@ -120,6 +127,19 @@ void api_call_release(struct api_call *c);
 // {"code":0,"data":DATA,"msg":"success"}; takes what `data` holds (JSON text). status 200, 201,
 // 202.
 void api_reply(struct api_call *c, int status, struct buf *data);
+// The same for an answer of about `bytes`, which `write` writes: on a thread, if it is long. It may
+// read what the handler keeps by c->ctx until the end call, and change nothing. An error of the
+// buffer is an internal one.
+void api_reply_written(struct api_call *c, int status, size_t bytes,
+                       void (*write)(struct api_call *c, struct buf *data));
+// The same for JSON of base/shared.h, which is held.
+void api_reply_shared(struct api_call *c, int status, const char *json, size_t len);
+// It is held until the end call, as c->shared.
+void api_call_share(struct api_call *c, const char *json, size_t len);
+// Reads something long on a thread, if it is, and goes on by `then` unless the request is over. One
+// at a time.
+void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
+              void (*then)(struct api_call *c));
 // {"code":N,"data":null,"msg":"..."}; the text names field, limit and value.
 void api_fail(struct api_call *c, enum api_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "codec/json_out.h"
 #include "codec/utf8.h"
+#include "io/loop.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 
 enum {
     PIECE_BYTES = 16 << 10,  // of a text, in one event
+    PIECES = 32,             // in one turn of the loop: others have theirs in between
     RESULT_PIECE = 64 << 10, // of the result, in one write
     EVENT_BYTES = 8 * PIECE_BYTES,
     NONE_YET = -1,
@@ -39,10 +41,11 @@ struct stream {
     struct head heads[2];
     int status; // that was told
     // after the end
-    char *json;
-    size_t json_len, json_told;
+    size_t json_told; // of the call's shared text
     yyjson_doc *doc;
-    bool result_begun, full; // full: room() comes
+    bool result_begun, full; // full: room() or `more` comes
+    unsigned pieces;         // of this turn
+    struct loop_timer more;
 };
 
 // ---- Positions ---------------------------------------------------------------------------------
@@ -54,6 +57,17 @@ static void write_id(const struct stream *s, char *ret, size_t size)
 }
 
 // ---- Telling -----------------------------------------------------------------------------------
+
+// False: enough in this turn, though the reader takes more.
+static bool may_go_on(struct stream *s)
+{
+    if (s->pieces++ < PIECES) {
+        return true;
+    }
+    s->full = true;
+    loop_timer_set(s->call->with->loop, &s->more, 0);
+    return false;
+}
 
 // False: nothing more now, since the reader has enough or is gone.
 static bool sent(struct stream *s, int e)
@@ -110,6 +124,9 @@ static bool tell_head(struct stream *s, struct head *h, const char *data, size_t
         h->found = true;
     }
     while (h->raw < len) {
+        if (!may_go_on(s)) {
+            return false;
+        }
         size_t n = len - h->raw;
         bool last = n <= PIECE_BYTES;
         n = last ? n : PIECE_BYTES;
@@ -150,10 +167,14 @@ static bool tell_result(struct stream *s)
             return false;
         }
     }
-    while (s->json_told < s->json_len) {
-        size_t left = s->json_len - s->json_told;
+    const struct api_call *c = s->call;
+    while (s->json_told < c->shared_len) {
+        if (!may_go_on(s)) {
+            return false;
+        }
+        size_t left = c->shared_len - s->json_told;
         size_t n = left < RESULT_PIECE ? left : RESULT_PIECE;
-        int e = http_stream_write(r, s->json + s->json_told, n);
+        int e = http_stream_write(r, c->shared + s->json_told, n);
         s->json_told += e >= 0 ? n : 0;
         if (!sent(s, e)) {
             return false;
@@ -184,6 +205,7 @@ static void tell(struct stream *s)
     if (s->full) {
         return;
     }
+    s->pieces = 0;
     if (s->doc) {
         tell_end(s);
         return;
@@ -207,21 +229,27 @@ static bool hold_result(struct stream *s, size_t len)
     return http_hold(s->call->r, 2 * len) == 0;
 }
 
-static void take_result(struct stream *s, const char *json, size_t len)
+static void parse_result(struct api_call *c)
 {
-    s->json = malloc(len + 1);
-    if (s->json) {
-        memcpy(s->json, json, len);
-        s->json[len] = '\0';
-        s->json_len = len;
-        s->doc = yyjson_read(s->json, len, YYJSON_READ_NUMBER_AS_RAW);
-    }
+    struct stream *s = c->ctx;
+    s->doc = yyjson_read(c->shared, c->shared_len, YYJSON_READ_NUMBER_AS_RAW);
+}
+
+static void result_parsed(struct api_call *c)
+{
+    struct stream *s = c->ctx;
     s->heads[0].found = s->heads[1].found = false; // other bytes now: the text itself
     if (!s->doc) {
         http_abort(s->call->r); // no memory: the reader comes again
         return;
     }
     tell(s);
+}
+
+static void take_result(struct stream *s, const char *json, size_t len)
+{
+    api_call_share(s->call, json, len);
+    api_work(s->call, len, parse_result, result_parsed);
 }
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
@@ -237,13 +265,16 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
 
 // ---- The reader's side -------------------------------------------------------------------------
 
-static void room(struct http_request *r)
+static void go_on(struct stream *s)
 {
-    struct api_call *c = http_ctx(r);
-    struct stream *s = c->ctx;
+    loop_timer_clear(s->call->with->loop, &s->more);
     s->full = false;
     tell(s);
 }
+
+static void room(struct http_request *r) { go_on(((struct api_call *)http_ctx(r))->ctx); }
+
+static void next_turn(struct loop_timer *t) { go_on(t->ctx); }
 
 static void gone(struct api_call *c) { http_abort(c->r); }
 
@@ -251,8 +282,8 @@ static void end(struct api_call *c)
 {
     struct stream *s = c->ctx;
     jobs_leave(c->with->jobs, &s->watch);
+    loop_timer_clear(c->with->loop, &s->more);
     yyjson_doc_free(s->doc);
-    free(s->json);
     free(s);
 }
 
@@ -322,6 +353,7 @@ static void get_events(struct api_call *c)
     }
     *s = (struct stream){
         .call = c, .heads = {{.event = "stdout"}, {.event = "stderr"}}, .status = NONE_YET};
+    s->more = LOOP_TIMER_INIT(next_turn, s);
     s->watch = (struct jobs_watch){.changed = changed, .ended = ended, .ctx = s};
     c->ctx = s;
     c->gone = gone;

@@ -11,19 +11,22 @@
 struct execute {
     struct jobs_watch watch;
     struct api_call *call;
+    const struct result *result; // once it has ended
 };
+
+static void write_answer(struct api_call *c, struct buf *data)
+{
+    const struct execute *x = c->ctx;
+    result_write_answer(data, x->result);
+}
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     struct execute *x = w->ctx;
-    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
     (void)json, (void)len;
-    if (result_write_answer(&data, r)) {
-        buf_free(&data);
-        api_fail(x->call, API_INTERNAL, "no memory for the answer");
-        return;
-    }
-    api_reply(x->call, 200, &data);
+    x->result = r;
+    jobs_result_hold(r);
+    api_reply_written(x->call, 200, jobs_result_bytes(r), write_answer);
 }
 
 // Who waited is gone: so is the reason to run it.
@@ -38,6 +41,7 @@ static void end(struct api_call *c)
 {
     struct execute *x = c->ctx;
     jobs_leave(c->with->jobs, &x->watch);
+    jobs_result_release(x->result);
     free(x);
 }
 

@@ -73,6 +73,9 @@ void api_body_read(struct api_call *c);
 // A body that waits to be read is not any more. Harmless on others.
 void api_body_forget(struct api_call *c);
 
+// call.c: frees a call that is over and has nothing under way.
+void api_call_drop(struct api_call *c);
+
 // call.c; for struct http_config: ctx is the api.
 void api_begin(void *ctx, struct http_request *r);
 const char *api_refused(void *ctx, const struct http_peer *peer, int status, const char *why,

@@ -32,23 +32,12 @@ static void submit_end(struct api_call *c)
 
 static void submit_gone(struct api_call *c) { http_abort(c->r); }
 
-static void answer_json(struct api_call *c, int status, const char *json, size_t len)
-{
-    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
-    if (buf_add(&data, json, len)) {
-        buf_free(&data);
-        api_fail(c, API_INTERNAL, "no memory for the answer");
-        return;
-    }
-    api_reply(c, status, &data);
-}
-
 // 200 once it has ended, 202 before.
 static void got(void *ctx, const char *json, size_t len, int status)
 {
     struct api_call *c = ctx;
     if (json) {
-        answer_json(c, status >= STATUS_COMPLETED ? 200 : 202, json, len);
+        api_reply_shared(c, status >= STATUS_COMPLETED ? 200 : 202, json, len);
     } else {
         api_fail_no_record(c);
     }
@@ -74,7 +63,7 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
     struct submit *s = w->ctx;
     (void)r;
     loop_timer_clear(s->call->with->loop, &s->timer);
-    answer_json(s->call, 200, json, len);
+    api_reply_shared(s->call, 200, json, len);
 }
 
 static void answer_accepted(struct submit *s)
@@ -150,7 +139,7 @@ static void got_job(void *ctx, const char *json, size_t len, int status)
 {
     struct api_call *c = ctx;
     if (json) {
-        answer_json(c, 200, json, len);
+        api_reply_shared(c, 200, json, len);
     } else if (status < 0) {
         api_fail_no_record(c);
     } else {

@@ -107,6 +107,16 @@ static bool never_began(const struct pipeline *p, const struct plan_record *rec)
            plan_step_kind(rec->step) != PLAN_KIND_PROGRAM && !(rec->flags & PLAN_HIT_MEMORY);
 }
 
+static void check_value(struct work *w) { guest_check(&((struct pipeline *)w->ctx)->guest); }
+
+static void judge(struct work *w)
+{
+    struct pipeline *p = w->ctx;
+    guest_judge(&p->guest);
+    verdict_end(&p->result, &p->job, &p->end, &p->guest);
+    pipeline_next(p);
+}
+
 static void ended(struct pipeline *p, const struct plan_record *rec)
 {
     p->id = 0;
@@ -135,8 +145,14 @@ static void ended(struct pipeline *p, const struct plan_record *rec)
     p->result.truncated_stderr = output_truncated(&p->err.out);
     p->result.usage.stdout_bytes = (int64_t)p->out.out.total;
     p->result.usage.stderr_bytes = (int64_t)p->err.out.total;
-    verdict_end(&p->result, &p->job, rec, &p->guest);
-    pipeline_next(p);
+    p->end = *rec;
+    p->check = (struct work){.run = check_value, .done = judge, .ctx = p};
+    if (!p->guest.unchecked) {
+        judge(&p->check);
+    } else if (!p->config->pool || work_queue(p->config->pool, &p->check)) {
+        check_value(&p->check);
+        judge(&p->check);
+    }
 }
 
 static void sandbox_says(struct runner_call *c, const struct plan_record *rec, int fd);

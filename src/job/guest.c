@@ -14,6 +14,7 @@ enum {
     ROUNDS = 4,         // reads per event: output and timers have their turn in between
     DRAIN_ROUNDS = 512, // more than any socket buffer holds
     EXECUTION = 1,
+    CHECK_HERE_BYTES = 128 << 10,
     OUT_BYTES = 10 << 20, // code, params, options, headers
 };
 
@@ -101,15 +102,24 @@ static void take_error(struct guest *g, const struct frame *f)
     g->verdict = GUEST_ERROR;
 }
 
-static void take_result(struct guest *g, const struct frame *f)
+void guest_check(struct guest *g)
 {
     struct json_error why = {{0}};
-    if (json_check(f->payload, f->length, &why)) {
-        char text[256];
-        snprintf(text, sizeof text, "malformed result: %s", why.text);
-        refuse(g, GUEST_MALFORMED, text);
-        return;
+    if (json_check(g->value, g->value_len, &why)) {
+        snprintf(g->malformed, sizeof g->malformed, "malformed result: %s", why.text);
     }
+}
+
+void guest_judge(struct guest *g)
+{
+    g->unchecked = false;
+    if (g->malformed[0]) {
+        refuse(g, GUEST_MALFORMED, g->malformed);
+    }
+}
+
+static void take_result(struct guest *g, const struct frame *f)
+{
     g->value = malloc((size_t)f->length + 1);
     if (!g->value) {
         refuse(g, GUEST_MALFORMED, "no memory for the result");
@@ -119,6 +129,11 @@ static void take_result(struct guest *g, const struct frame *f)
     g->value[f->length] = '\0';
     g->value_len = f->length;
     g->verdict = GUEST_RESULT;
+    g->unchecked = f->length > CHECK_HERE_BYTES;
+    if (!g->unchecked) {
+        guest_check(g);
+        guest_judge(g);
+    }
 }
 
 static void take_frame(struct guest *g, const struct frame *f)

@@ -30,6 +30,8 @@ struct guest {
     size_t value_len;
     char *error; // owned; one line
     uint32_t announced;
+    bool unchecked; // the value is long, and may be no JSON: guest_check(), guest_judge()
+    char malformed[160];
 };
 
 // A zeroed guest with fd -1 is closed. Makes the socket pair, sends what the socket takes at once.
@@ -37,6 +39,10 @@ struct guest {
 int guest_open(struct guest *g, struct loop *loop, const struct job *j, int *ret_theirs);
 // Nobody writes any more: takes what is left, without waiting.
 void guest_drain(struct guest *g);
+// Reads a long value: on any thread, while nobody else uses the guest.
+void guest_check(struct guest *g);
+// What that has found becomes the verdict. Harmless where nothing was to be checked.
+void guest_judge(struct guest *g);
 void guest_done(struct guest *g); // closes and frees all
 
 #endif

@@ -4,6 +4,7 @@
 #define ISLE_JOB_STAGES_H
 
 #include "io/pump.h"
+#include "io/work.h"
 #include "job/collection.h"
 #include "job/fallback.h"
 #include "job/guest.h"
@@ -54,6 +55,8 @@ struct pipeline {
     struct stream out, err;
     struct pump input;
     struct guest guest;
+    struct work check; // of a long result, once it has ended
+    struct plan_record end;
     // collect.c
     struct collection collection;
     struct loop_timer collect_timer;

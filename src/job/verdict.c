@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "codec/utf8.h"
 #include "plan/steps.h"
 #include "runtime/runtime.h"
 
@@ -179,11 +178,9 @@ static void command_ended(struct result *r)
     if (from == to || (r->reason != REASON_OK && r->reason != REASON_ERROR)) {
         return;
     }
-    AUTO_BUF struct buf json = BUF_INIT(8 * r->out.len + 16); // a control character takes six
-    if (!utf8_json_string(&json, from, (size_t)(to - from))) {
-        r->value_len = json.len;
-        r->value = buf_take(&json);
-    }
+    r->value_is_output = true;
+    r->value_at = (size_t)(from - buf_text(&r->out));
+    r->value_len = (size_t)(to - from);
 }
 
 void verdict_end(struct result *r, const struct job *j, const struct plan_record *end,

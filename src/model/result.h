@@ -78,8 +78,10 @@ struct result {
     enum job_status status; // of one under way
     enum reason reason;
     enum stage stage; // where it failed; NONE when finished
-    char *value;      // JSON text of the result, or NULL: null
+    char *value;      // JSON text of the result, or NULL: null, or (a command) a part of `out`
     size_t value_len;
+    bool value_is_output;  // that many bytes of `out`, from `value_at`
+    size_t value_at;
     char *error;         // one line for a person, or NULL
     int exit_code;       // -1: null (ended by a signal, or never ran)
     int signal;          // 0: null

@@ -25,13 +25,22 @@ static void put_exit(struct buf *out, const struct result *r)
     put_int(out, "signal", r->signal > 0 ? r->signal : RESULT_UNKNOWN);
 }
 
+static void put_value(struct buf *out, const struct result *r)
+{
+    if (r->value_is_output) {
+        json_put_bytes(out, "result", buf_text(&r->out) + r->value_at, r->value_len);
+    } else {
+        json_put_json(out, "result", r->value);
+    }
+}
+
 static void put_outcome(struct buf *out, const struct result *r)
 {
     json_put_text(out, "job_id", r->job_id);
     json_put_bool(out, "success", result_status(r) == STATUS_COMPLETED);
     json_put_text(out, "status", status_names[result_status(r)]);
     json_put_text(out, "reason", r->under_way ? NULL : reason_names[r->reason]);
-    json_put_json(out, "result", r->value);
+    put_value(out, r);
     json_put_text(out, "error", r->error);
     put_exit(out, r);
 }
@@ -233,7 +242,7 @@ int result_write_answer(struct buf *out, const struct result *r)
 {
     json_begin(out, NULL, '{');
     json_put_bool(out, "success", result_status(r) == STATUS_COMPLETED);
-    json_put_json(out, "result", r->value);
+    put_value(out, r);
     json_put_text(out, "error", r->error);
     result_put_logs(out, r);
     put_artifacts(out, r);

@@ -126,6 +126,7 @@ void jobs_free(struct jobs *j)
     for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
         loop_timer_clear(j->config.loop, timers[i]);
     }
+    told_free_gets(j);
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, NULL)) {
         loop_timer_clear(j->config.loop, &t->caller);
         loop_timer_clear(j->config.loop, &t->record_again);
@@ -340,90 +341,13 @@ void jobs_view(const struct jobs_watch *w, struct jobs_view *ret)
     *ret = (struct jobs_view){t->status, r ? &r->out : &empty, r ? &r->err : &empty};
 }
 
-// ---- What is known of a job --------------------------------------------------------------------
-
-struct getting {
-    void (*got)(void *ctx, const char *json, size_t len, int status);
-    void *ctx;
-    bool found;
-};
-
-// A row without a result: it waits or runs elsewhere, or its worker was lost.
-static void write_row(struct buf *out, const struct store_job *row)
-{
-    struct result r;
-    char id[37];
-    snprintf(id, sizeof id, "%.*s", (int)row->id.len, row->id.data);
-    result_init(&r, id, 0, 0);
-    r.isolation.launcher = "unknown";
-    r.isolation.start = "cold";
-    r.isolation.network = "none";
-    r.queued_at = row->submitted_ms;
-    r.started_at = row->started_ms;
-    r.completed_at = row->ended_ms;
-    r.under_way = row->status < STATUS_COMPLETED;
-    r.status = (enum job_status)row->status;
-    if (!r.under_way) { // how much it had written, nobody knows any more
-        r.usage.stdout_bytes = r.usage.stderr_bytes = RESULT_UNKNOWN;
-        r.truncated_stdout = r.truncated_stderr = true;
-        result_fail(&r, REASON_WORKER_LOST, STAGE_EXECUTION,
-                    "The service ended while the job ran; it was not begun again");
-    }
-    result_write(out, &r);
-    result_done(&r);
-}
-
-static void on_row(void *ctx, const struct store_record *r)
-{
-    struct getting *g = ctx;
-    const struct store_job *row = &r->job;
-    AUTO_BUF struct buf out = BUF_INIT(RESULT_MAX_BYTES);
-    g->found = true;
-    if (row->result.data && row->result.len) {
-        g->got(g->ctx, row->result.data, row->result.len, (int)row->status);
-        return;
-    }
-    write_row(&out, row);
-    g->got(g->ctx, out.error ? NULL : buf_text(&out), out.len, out.error ? -1 : (int)row->status);
-}
-
-static void on_row_end(void *ctx, int error)
-{
-    struct getting *g = ctx;
-    if (!g->found) {
-        g->got(g->ctx, NULL, 0, error < 0 ? -1 : 0);
-    }
-    free(g);
-}
-
-void jobs_get(struct jobs *j, const char *team, const char *id,
-              void (*got)(void *ctx, const char *json, size_t len, int status), void *ctx)
-{
-    const struct task *t = task_find(j, team, id);
-    if (t && t->at != TASK_SUBMITTED) {
-        AUTO_BUF struct buf out = BUF_INIT(RESULT_MAX_BYTES);
-        int e = task_write(t, &out);
-        got(ctx, e ? NULL : buf_text(&out), out.len, e ? -1 : (int)t->status);
-        return;
-    }
-    struct getting *g = malloc(sizeof *g);
-    if (!g) {
-        got(ctx, NULL, 0, -1);
-        return;
-    }
-    *g = (struct getting){got, ctx, false};
-    struct store_query q = {
-        .kind = STORE_GET_JOB, .id = store_text_of(id), .team = store_text_of(team)};
-    store_read(j->config.store, &q, &(struct store_reader){on_row, on_row_end, g});
-}
+// ---- Cancel ------------------------------------------------------------------------------------
 
 enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded)
 {
     const struct task *t = task_find(j, NULL, id);
     return t ? t->status : recorded;
 }
-
-// ---- Cancel ------------------------------------------------------------------------------------
 
 int jobs_cancel(struct jobs *j, const char *team, const char *id)
 {

@@ -96,7 +96,8 @@ struct jobs_submission {
 // a call; after `ended` nothing follows and the watch is free.
 struct jobs_watch {
     void (*changed)(struct jobs_watch *w); // status or output; may be NULL
-    // r: the result while it is in memory, or NULL (it came from the store); json: always.
+    // r: the result while it is in memory, or NULL (it came from the store); json: always. Either
+    // may be held beyond the call: jobs_result_hold(), shared_hold() (base/shared.h).
     void (*ended)(struct jobs_watch *w, const struct result *r, const char *json, size_t len);
     void *ctx;
     // inner
@@ -139,10 +140,17 @@ struct jobs_view {
 };
 void jobs_view(const struct jobs_watch *w, struct jobs_view *ret);
 
-// The job's SandboxResult as it is now: `got` comes once with its JSON, possibly before this
-// returns; NULL: no such job. An error of the store is its status -1 with NULL.
+// The job's SandboxResult as it is now: `got` comes once with its JSON, which may be held
+// (base/shared.h), possibly before this returns; NULL: no such job. An error of the store is its
+// status -1 with NULL. A long one is written and read on threads.
 void jobs_get(struct jobs *j, const char *team, const char *id,
               void (*got)(void *ctx, const char *json, size_t len, int status), void *ctx);
+// A result as `ended` has it: as long as it is held it stays as it is, and any thread may read it.
+// To be held and released on the loop's thread. NULL is harmless.
+void jobs_result_hold(const struct result *r);
+void jobs_result_release(const struct result *r);
+// About how many bytes it has as JSON, at least.
+size_t jobs_result_bytes(const struct result *r);
 // How far a job is that the store's record says waits or runs: memory is ahead of it. `recorded`
 // where nothing is known of it here.
 enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded);

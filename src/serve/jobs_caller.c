@@ -10,6 +10,7 @@ enum {
     // From a caller's bound back: a job that is cancelled then has ended by it. That of a tool is
     // cancelled at the bound, and answered so much later at the latest.
     ANSWER_GRACE_MS = 600,
+    HURRIED_BYTES = 1 << 20, // of each text, in an answer that does not wait for the job's end
 };
 
 // The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
@@ -32,18 +33,24 @@ static void caller_is_due(struct loop_timer *timer)
     if (!t->pipeline) { // it ends in the loop's next turn
         return;
     }
+    struct result *now = told_new();
     AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
-    struct result now = *pipeline_result(t->pipeline);
-    now.under_way = false;
-    if (now.reason == REASON_OK || result_write(&json, &now)) {
+    if (!now) {
         return;
     }
-    while (t->watches) {
+    told_copy(now, pipeline_result(t->pipeline), HURRIED_BYTES);
+    now->under_way = false;
+    char *written = now->reason == REASON_OK || result_write(&json, now)
+                        ? NULL
+                        : shared_of(buf_text(&json), json.len);
+    while (written && t->watches) {
         struct jobs_watch *w = t->watches;
         t->watches = w->next;
         w->job = NULL;
-        w->ended(w, &now, buf_text(&json), json.len);
+        w->ended(w, now, written, json.len);
     }
+    shared_release(written);
+    jobs_result_release(now);
 }
 
 void task_caller_waits(struct task *t, bool started)

@@ -48,24 +48,25 @@ void task_result(const struct task *t, struct result *ret)
     ret->started_at = t->started_ms;
 }
 
-int task_write(const struct task *t, struct buf *out)
+bool task_now(const struct task *t, struct result *ret)
 {
     if (t->json) {
-        return buf_add(out, t->json, t->json_len);
+        return false;
     }
-    if (t->pipeline) {
-        struct result now = *pipeline_result(t->pipeline);
-        if (!now.under_way) { // its artifacts, or its row, are on their way
-            now.under_way = true;
-            now.status = t->status;
-        }
-        return result_write(out, &now);
+    if (!t->pipeline) {
+        task_result(t, ret);
+        return true;
     }
-    struct result r;
-    task_result(t, &r);
-    int e = result_write(out, &r);
-    result_done(&r);
-    return e;
+    *ret = *pipeline_result(t->pipeline);
+    if (!ret->under_way) { // its artifacts, or its row, are on their way
+        ret->under_way = true;
+        ret->status = t->status;
+    }
+    ret->value = NULL;
+    ret->value_is_output = false;
+    ret->artifacts = NULL;
+    ret->n_artifacts = 0;
+    return true;
 }
 
 // ---- The log -----------------------------------------------------------------------------------
@@ -143,7 +144,8 @@ static void record(struct task *t)
 {
     struct jobs *j = t->jobs;
     struct store_write w = {.kind = t->accepted ? STORE_JOB_END : STORE_JOB_RECORD,
-                            .lazy = !t->accepted};
+                            .lazy = !t->accepted,
+                            .lent = true};
     w.job.id = store_text_of(t->id);
     w.job.team = store_text_of(t->team);
     w.job.session = store_text_of(t->session);
@@ -180,12 +182,13 @@ static void cut(struct buf *text, bool *truncated)
 
 // As JSON, at most what the store takes: control characters take six bytes each, and a command's
 // result is its output once more. A caller that waits has all of it.
-static void write_json(struct task *t, const struct result *r)
+void task_write_end(struct task *t, const struct result *r)
 {
     AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
     if (result_write(&json, r) || json.len > STORE_BODY_MAX) {
         struct result less = *r;
         less.value = NULL;
+        less.value_is_output = false;
         cut(&less.out, &less.truncated_stdout);
         cut(&less.err, &less.truncated_stderr);
         buf_free(&json);
@@ -193,16 +196,21 @@ static void write_json(struct task *t, const struct result *r)
         result_write(&json, &less);
     }
     if (!json.error) {
-        t->json_len = json.len;
-        t->json = buf_take(&json);
+        t->written_len = json.len;
+        t->written = shared_of(buf_text(&json), json.len);
     }
 }
 
-void task_ended(struct task *t, const struct result *r)
+void task_ended(struct task *t, struct result *r)
 {
     struct jobs *j = t->jobs;
     loop_timer_clear(j->config.loop, &t->caller);
-    write_json(t, r);
+    if (!t->written) {
+        task_write_end(t, r);
+    }
+    t->json = t->written;
+    t->json_len = t->json ? t->written_len : 0;
+    t->written = NULL;
     t->status = result_status(r);
     t->verdict = r->reason;
     jobs_count_ended(j, t, r);
@@ -214,7 +222,10 @@ void task_ended(struct task *t, const struct result *r)
     }
     t->at = TASK_KEEPING; // of an accepted one it is told when it is durable
     if (!t->accepted) {
-        tell_ended(t, r);
+        told_take(t->told, r);
+        tell_ended(t, t->told);
+        jobs_result_release(t->told); // the texts are not the record's
+        t->told = NULL;
     }
     record(t);
 }

@@ -4,12 +4,13 @@
 //   jobs_slot.c     who runs: queue, pipelines  jobs_end.c      results, watches, rows, log
 //   jobs_restore.c  what an older start left    jobs_sweep.c    results that were kept long enough
 //   jobs_stats.c    for /metrics                jobs_collect.c  jobs that only leave files
-//   jobs_caller.c   how long its caller waits
+//   jobs_caller.c   how long its caller waits   jobs_told.c     results on their way to readers
 #ifndef ISLE_SERVE_JOBS_INNER_H
 #define ISLE_SERVE_JOBS_INNER_H
 
 #include "serve/jobs.h"
 
+#include "base/shared.h"
 #include "io/loop.h"
 #include "io/work.h"
 #include "serve/artifacts.h"
@@ -56,7 +57,8 @@ struct task {
     struct job job;
     bool loaded;      // `job` is there; an accepted one's is read again when its turn comes
     struct work load; // ... on a thread, if it is long
-    struct buf request;
+    char *request; // shared
+    size_t request_len;
     int load_error;
     struct job_error load_why;
     struct pipeline *pipeline;
@@ -67,16 +69,18 @@ struct task {
     const char *waits_for; // what it was put back for; NULL: only for its turn
     struct artifacts_writer writer;
     struct gathering *gathering; // of jobs_collect(), while files are read; else NULL
-    struct work keep;
+    struct work keep; // artifacts and, of a long result, its JSON, on a thread
     int keep_error;
+    char *written;
+    size_t written_len;
     struct loop_timer caller; // of one whose caller waits: from its submission or its start on
 
     enum reason verdict; // it shall end so: REASON_OK: not known
     enum stage verdict_stage;
     char *verdict_text;
     enum job_status status;
-    const struct result *result; // once it has ended, as long as its pipeline lives
-    char *json;                  // once it has ended
+    struct result *told; // what `ended` is told; held
+    char *json;          // once it has ended; shared
     size_t json_len;
     bool reaped, recorded; // both: it is freed
     unsigned record_tries;
@@ -91,6 +95,7 @@ struct task {
 enum {
     TABLE_CHAINS = 4096,
     RESULT_MAX_BYTES = 256 << 20, // of a result's JSON in memory
+    WRITE_HERE_BYTES = 128 << 10, // a longer result is made JSON on a thread
 };
 
 struct jobs {
@@ -113,6 +118,7 @@ struct jobs {
     struct loop_timer sweep_due;
     bool sweeping;
     struct jobs_stats stats;
+    struct getting *gets; // that a thread writes
 };
 
 // jobs_table.c
@@ -146,19 +152,28 @@ void gathering_cancel(struct gathering *g);
 void task_caller_waits(struct task *t, bool started);
 
 // jobs_end.c
-// It has ended: r is its result, whose text is taken.
-void task_ended(struct task *t, const struct result *r);
+// It has ended: r is its result. With JSON that was written before, or without.
+void task_write_end(struct task *t, const struct result *r); // on any thread: into `written`
+void task_ended(struct task *t, struct result *r);           // r is emptied but for its figures
 // What there is to say of a job that has no pipeline.
 void task_result(const struct task *t, struct result *ret);
 // It ends without having run, by its verdict.
 void task_end_unstarted(struct task *t);
 void task_set_verdict(struct task *t, enum reason reason, enum stage stage, const char *text);
 void task_changed(struct task *t);
-// As it is now. 0 or the buffer's error.
-int task_write(const struct task *t, struct buf *out);
+// Its result as it is now. False: it has ended, and `json` has it.
+bool task_now(const struct task *t, struct result *ret);
 // Pipeline and row are both done with.
 void task_forget_if_done(struct task *t);
 void jobs_look_if_drained(struct jobs *j);
+
+// jobs_told.c
+struct result *told_new(void); // empty, held once; NULL: no memory
+// Moves what r owns; its figures stay in both.
+void told_take(struct result *told, struct result *r);
+// A copy of figures, error and the first `max` bytes of each text.
+void told_copy(struct result *told, const struct result *r, size_t max);
+void told_free_gets(struct jobs *j); // those that no thread will end any more
 
 // jobs_restore.c
 int jobs_restore(struct jobs *j);

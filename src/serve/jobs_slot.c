@@ -81,7 +81,6 @@ static void reap(struct task *t, bool again)
     let_session_go(t, !r || again                ? SESSIONS_UNCHANGED
                       : r->usage.disk_bytes >= 0 ? r->usage.disk_bytes
                                                  : SESSIONS_MEASURE);
-    t->result = NULL;
     pipeline_free(t->pipeline);
     t->pipeline = NULL;
     if (again) {
@@ -159,38 +158,61 @@ static void keep_artifacts(struct work *w)
     t->keep_error = artifacts_commit(&t->writer);
 }
 
-static void run_ended(struct task *t, struct result *r)
+// The pipeline is ours, and nobody else writes to its result any more.
+static struct result *result_of(const struct task *t)
+{
+    return (struct result *)(uintptr_t)pipeline_result(t->pipeline);
+}
+
+static void run_ended(struct task *t)
 {
     artifacts_drop(&t->writer);
-    task_ended(t, r);
+    task_ended(t, result_of(t));
     jobs_soon(t, TASK_REAP);
+}
+
+static void write_result(struct work *w)
+{
+    struct task *t = w->ctx;
+    task_write_end(t, result_of(t));
+}
+
+static void result_written(struct work *w) { run_ended(w->ctx); }
+
+// Artifacts, and then what is written of the result, each on a thread where it takes its time.
+static bool keep_on_thread(struct task *t, void (*run)(struct work *w),
+                           void (*done)(struct work *w))
+{
+    t->at = TASK_KEEPING;
+    t->keep = (struct work){
+        .run = run, .done = done, .ctx = t, .owner = hash_bytes(t->team, strlen(t->team))};
+    return work_queue(t->jobs->config.pool, &t->keep) == 0;
+}
+
+static void write_and_end(struct task *t)
+{
+    if (jobs_result_bytes(result_of(t)) <= WRITE_HERE_BYTES ||
+        !keep_on_thread(t, write_result, result_written)) {
+        run_ended(t);
+    }
 }
 
 static void artifacts_kept(struct work *w)
 {
     struct task *t = w->ctx;
-    // The pipeline is ours, and nobody else writes to its result any more.
-    struct result *r = (struct result *)(uintptr_t)pipeline_result(t->pipeline);
     if (t->keep_error) {
-        result_fail(r, REASON_INTERNAL, STAGE_COLLECTION, "the artifacts cannot be stored: %s",
+        result_fail(result_of(t), REASON_INTERNAL, STAGE_COLLECTION, "the artifacts cannot be stored: %s",
                     strerror(-t->keep_error));
     }
-    run_ended(t, r);
+    write_and_end(t);
 }
 
 static void on_done(void *ctx, struct result *r)
 {
     struct task *t = ctx;
     if (r->n_artifacts == 0) {
-        run_ended(t, r);
-        return;
-    }
-    t->at = TASK_KEEPING;
-    t->keep = (struct work){.run = keep_artifacts,
-                            .done = artifacts_kept,
-                            .ctx = t,
-                            .owner = hash_bytes(t->team, strlen(t->team))};
-    if (work_queue(t->jobs->config.pool, &t->keep)) { // no thread: then here
+        write_and_end(t);
+    } else if (!keep_on_thread(t, keep_artifacts, artifacts_kept)) { // then here
         keep_artifacts(&t->keep);
         artifacts_kept(&t->keep);
     }
@@ -305,8 +327,14 @@ static void enter(struct task *t)
 static void parse_request(struct work *w)
 {
     struct task *t = w->ctx;
-    t->load_error = job_parse(buf_text(&t->request), t->request.len, 0, &t->job, &t->load_why);
+    t->load_error = job_parse(t->request ? t->request : "", t->request_len, 0, &t->job, &t->load_why);
     job_bind(&t->job, NULL, 0);
+}
+
+static void drop_request(struct task *t)
+{
+    shared_release(t->request);
+    t->request = NULL;
 }
 
 static void request_parsed(struct work *w)
@@ -314,7 +342,7 @@ static void request_parsed(struct work *w)
     struct task *t = w->ctx;
     int e = t->load_error;
     e = e ? e : lower_check_host(&t->job, &t->jobs->config.pipeline->host, &t->load_why);
-    buf_free(&t->request);
+    drop_request(t);
     snprintf(t->job.id, sizeof t->job.id, "%s", t->id);
     if (e) {
         task_set_verdict(t, e == -EINVAL ? REASON_POLICY : REASON_INTERNAL, STAGE_PREPARATION,
@@ -327,8 +355,14 @@ static void on_request(void *ctx, const struct store_record *r)
 {
     struct task *t = ctx;
     const struct store_text *request = &r->job.request;
-    t->request = BUF_INIT(STORE_BODY_MAX);
-    if (buf_add(&t->request, request->data ? request->data : "", request->len)) {
+    if (r->shared && request->data) {
+        t->request = (char *)(uintptr_t)request->data;
+        shared_hold(t->request);
+    } else {
+        t->request = shared_of(request->data, request->len);
+    }
+    t->request_len = request->len;
+    if (!t->request) {
         task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION, "no memory for its request");
     }
 }
@@ -341,7 +375,7 @@ static void on_request_end(void *ctx, int error)
                          error < 0 ? strerror(-error) : "its record is gone");
     }
     if (t->verdict != REASON_OK) {
-        buf_free(&t->request);
+        drop_request(t);
         enter(t);
         return;
     }
@@ -351,7 +385,7 @@ static void on_request_end(void *ctx, int error)
                             .owner = hash_bytes(t->team, strlen(t->team))};
     t->job = (struct job){.stdin_fd = -1};
     t->loaded = true; // to be freed, whatever becomes of it
-    if (t->request.len <= LOAD_HERE_BYTES || work_queue(t->jobs->config.pool, &t->load)) {
+    if (t->request_len <= LOAD_HERE_BYTES || work_queue(t->jobs->config.pool, &t->load)) {
         parse_request(&t->load);
         request_parsed(&t->load);
     }

@@ -42,7 +42,8 @@ struct task *task_new(struct jobs *j, const char *team, struct job *job)
     t->next = *first;
     *first = t;
     j->n_tasks++;
-    if (!t->team || (t->job.session[0] && !t->session)) {
+    t->told = told_new();
+    if (!t->told || !t->team || (t->job.session[0] && !t->session)) {
         task_free(t);
         return NULL;
     }
@@ -72,8 +73,10 @@ void task_free(struct task *t)
     free(t->team);
     free(t->session);
     free(t->verdict_text);
-    free(t->json);
-    buf_free(&t->request);
+    jobs_result_release(t->told);
+    shared_release(t->json);
+    shared_release(t->written);
+    shared_release(t->request);
     free(t);
 }
 

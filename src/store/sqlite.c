@@ -17,6 +17,7 @@ struct sqlite_store {
     struct loop_watch watch;
     struct sqlite_writer writer;
     struct sqlite_reader reader;
+    struct sqlite_large large;
     int lock_fd;
     bool closing;
     size_t waiting, waiting_bytes, max_bytes;
@@ -262,7 +263,7 @@ static int prepare_db(struct sqlite_store *s, sqlite3 *db, const struct store_sq
 static int open_parts(struct sqlite_store *s, const struct store_sqlite *c,
                       struct store_error *ret_error)
 {
-    sqlite3 *db = NULL, *read_db = NULL;
+    sqlite3 *db = NULL, *read_db = NULL, *large_db = NULL;
     int err = take_lock(s, c->dir, ret_error);
     err = err == 0 ? make_file(c->dir, ret_error) : err;
     err = err == 0 ? connect_db(c->dir, &db, ret_error) : err;
@@ -271,16 +272,21 @@ static int open_parts(struct sqlite_store *s, const struct store_sqlite *c,
     }
     err = prepare_db(s, db, c, ret_error);
     err = err == 0 ? connect_db(c->dir, &read_db, ret_error) : err;
+    err = err == 0 ? connect_db(c->dir, &large_db, ret_error) : err;
     if (err != 0) {
+        sqlite3_close(read_db);
         sqlite3_close(db);
         return err;
     }
     err = sqlite_reader_open(&s->reader, read_db);
     if (err != 0) {
+        sqlite3_close(large_db);
         sqlite3_close(db);
         return say(ret_error, err, c->dir, strerror(-err));
     }
     err = sqlite_writer_start(&s->writer, db, c->lazy_ms ? c->lazy_ms : 200);
+    int large = sqlite_large_open(&s->large, large_db, s->writer.event_fd);
+    err = err == 0 ? large : err;
     err = err == 0 ? loop_add(s->loop, &s->watch, s->writer.event_fd, EPOLLIN) : err;
     return err == 0 ? 0 : say(ret_error, err, c->dir, strerror(-err));
 }
@@ -304,7 +310,9 @@ static void answer(struct sqlite_store *s)
 static void on_done(struct loop_watch *w, uint32_t events)
 {
     (void)events;
-    answer(w->ctx);
+    struct sqlite_store *s = w->ctx;
+    answer(s);
+    sqlite_large_answer(&s->large, &s->reader.in_row);
 }
 
 static int sqlite_store_write(struct store *st, const struct store_write *w, store_done done,
@@ -320,12 +328,16 @@ static int sqlite_store_write(struct store *st, const struct store_write *w, sto
     if (s->waiting_bytes + all > s->max_bytes) {
         return -EAGAIN;
     }
-    struct sqlite_write *op = malloc(all);
+    struct sqlite_write *op = malloc(w->lent ? sizeof *op : all);
     if (!op) {
         return -ENOMEM;
     }
     *op = (struct sqlite_write){.done = done, .ctx = ctx, .bytes = all};
-    store_write_copy(w, &op->w, op->texts);
+    if (w->lent) {
+        op->w = *w;
+    } else {
+        store_write_copy(w, &op->w, op->texts);
+    }
     s->waiting++;
     s->waiting_bytes += all;
     sqlite_writer_add(&s->writer, op);
@@ -335,7 +347,10 @@ static int sqlite_store_write(struct store *st, const struct store_write *w, sto
 static void sqlite_store_read(struct store *st, const struct store_query *q,
                               const struct store_reader *r)
 {
-    sqlite_reader_run(&((struct sqlite_store *)st)->reader, q, r);
+    struct sqlite_store *s = (struct sqlite_store *)st;
+    if (s->closing || !sqlite_reader_is_long(&s->reader, q) || sqlite_large_add(&s->large, q, r)) {
+        sqlite_reader_run(&s->reader, q, r);
+    }
 }
 
 static void sqlite_store_stats(struct store *st, struct store_stats *ret)
@@ -362,6 +377,7 @@ static void sqlite_store_close(struct store *st)
     if (s->writer.made) {
         answer(s);
     }
+    sqlite_large_close(&s->large);
     sqlite_reader_close(&s->reader); // first: the last one to close puts the log away
     sqlite_writer_free(&s->writer);
     fd_close(s->lock_fd);

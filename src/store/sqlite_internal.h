@@ -74,14 +74,42 @@ int sqlite_migrate(sqlite3 *db, const char *const *steps, int n);
 
 struct sqlite_reader {
     sqlite3 *db;
-    sqlite3_stmt *reads[SQL_READS], *cursors[SQL_READS];
+    sqlite3_stmt *reads[SQL_READS], *cursors[SQL_READS], *length;
     bool in_row;
 };
 // db is the reader's from here on. 0 or -errno.
 int sqlite_reader_open(struct sqlite_reader *r, sqlite3 *db);
 void sqlite_reader_close(struct sqlite_reader *r);
+// A job of so many bytes that it is better read on a thread.
+bool sqlite_reader_is_long(struct sqlite_reader *r, const struct store_query *q);
 void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
                        const struct store_reader *to);
+// The record of the row at which the statement stands, as long as it stands there. 0 or -ENOMEM.
+int sqlite_fill(sqlite3_stmt *st, const struct sql_place *columns, struct store_record *ret);
+
+// --- sqlite_large.c
+
+struct sqlite_large {
+    sqlite3 *db;
+    sqlite3_stmt *get;
+    pthread_t thread;
+    bool made, started;
+    int event_fd; // the writer's: something is over
+
+    pthread_mutex_t lock; // of all below
+    pthread_cond_t wake;
+    struct sqlite_large_read *todo, *over;
+    bool stop;
+};
+// db is its own from here on. 0 or -errno; close() is due in both cases.
+int sqlite_large_open(struct sqlite_large *l, sqlite3 *db, int event_fd);
+// A job, by STORE_GET_JOB. 0 or -errno: then nothing will be called.
+int sqlite_large_add(struct sqlite_large *l, const struct store_query *q,
+                     const struct store_reader *to);
+// Calls those that are over; *in_row while a row is told.
+void sqlite_large_answer(struct sqlite_large *l, bool *in_row);
+// Calls all. Harmless on one that is all zeroes.
+void sqlite_large_close(struct sqlite_large *l);
 
 // --- sqlite_writer.c
 

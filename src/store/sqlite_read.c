@@ -2,9 +2,22 @@
 
 #include <errno.h>
 
+enum { LONG_BYTES = 256 << 10 };
+
+// The length of a value is read without the value.
+static const char length_sql[] =
+    "SELECT ifnull(length(requests.body), 0) + ifnull(length(results.body), 0) FROM jobs"
+    " LEFT JOIN requests USING (seq) LEFT JOIN results USING (seq)"
+    " WHERE id = ?1 AND (?2 IS NULL OR team = ?2)";
+
 int sqlite_reader_open(struct sqlite_reader *r, sqlite3 *db)
 {
     r->db = db;
+    if (sqlite3_prepare_v3(db, length_sql, -1, SQLITE_PREPARE_PERSISTENT, &r->length, NULL)) {
+        int err = sqlite_errno(db);
+        sqlite_reader_close(r);
+        return err;
+    }
     for (int i = 0; i < SQL_READS; i++) {
         const struct sql_read *read = &sql_reads[i];
         if (sqlite3_prepare_v3(db, read->sql, -1, SQLITE_PREPARE_PERSISTENT, &r->reads[i], NULL) !=
@@ -26,8 +39,23 @@ void sqlite_reader_close(struct sqlite_reader *r)
         sqlite3_finalize(r->reads[i]);
         sqlite3_finalize(r->cursors[i]);
     }
+    sqlite3_finalize(r->length);
     sqlite3_close(r->db);
     *r = (struct sqlite_reader){0};
+}
+
+bool sqlite_reader_is_long(struct sqlite_reader *r, const struct store_query *q)
+{
+    bool is_long = false;
+    if (q->kind == STORE_GET_JOB && !r->in_row) {
+        sqlite3_bind_blob64(r->length, 1, q->id.data, q->id.len, SQLITE_STATIC);
+        sqlite3_bind_blob64(r->length, 2, q->team.data, q->team.len, SQLITE_STATIC);
+        is_long = sqlite3_step(r->length) == SQLITE_ROW &&
+                  sqlite3_column_int64(r->length, 0) > LONG_BYTES;
+        sqlite3_reset(r->length);
+        sqlite3_clear_bindings(r->length);
+    }
+    return is_long;
 }
 
 // Where the page begins. 0, MISSING or -errno.
@@ -59,8 +87,7 @@ static int find_cursor(struct sqlite_reader *r, int which, struct read_params *p
     return err;
 }
 
-// 0 or -ENOMEM.
-static int fill(sqlite3_stmt *st, const struct sql_place *columns, struct store_record *ret)
+int sqlite_fill(sqlite3_stmt *st, const struct sql_place *columns, struct store_record *ret)
 {
     *ret = (struct store_record){0};
     for (int i = 0; i < SQL_COLUMNS_MAX && columns[i].type != PLACE_END; i++) {
@@ -114,7 +141,7 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
             break;
         }
         struct store_record record;
-        err = got == SQLITE_ROW ? fill(st, read->columns, &record) : sqlite_errno(r->db);
+        err = got == SQLITE_ROW ? sqlite_fill(st, read->columns, &record) : sqlite_errno(r->db);
         if (err == 0) {
             any = true;
             r->in_row = true;

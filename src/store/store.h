@@ -144,6 +144,7 @@ enum store_answer { STORE_SAME = 1, STORE_CONFLICT, STORE_MISSING, STORE_STALE, 
 struct store_write {
     enum store_write_kind kind;
     bool lazy; // may wait a moment for company: nobody waits for it
+    bool lent; // the texts stay as they are until `done`: they are not copied
     union {
         struct store_job job;
         struct store_session session;
@@ -201,6 +202,7 @@ struct store_record {
     struct store_session session;
     struct store_key key;
     struct store_tool tool;
+    bool shared; // request and result of a job are texts that may be held (base/shared.h)
 };
 
 struct store_reader {

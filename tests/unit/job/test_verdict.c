@@ -1,5 +1,6 @@
 // The end of a sandbox becomes a reason: one row per way to end.
 #include "base/fd.h"
+#include "codec/json_out.h"
 #include "job/verdict.h"
 #include "plan/steps.h"
 
@@ -393,7 +394,13 @@ static void check(const struct row *row)
     verdict_end(&r, &j, &row->end, &g);
     same(row->name, "reason", reason_names[r.reason], reason_names[row->reason]);
     same(row->name, "error", r.error, row->error);
-    same(row->name, "value", r.value, row->value);
+    AUTO_BUF struct buf value = BUF_INIT(100);
+    if (r.value_is_output) {
+        json_put_bytes(&value, NULL, r.out.data + r.value_at, r.value_len);
+    } else if (r.value) {
+        buf_puts(&value, r.value);
+    }
+    same(row->name, "value", value.data, row->value);
     if (r.exit_code != row->exit_code || r.signal != row->signal) {
         fail_msg("%s: exit code %d, signal %d", row->name, r.exit_code, r.signal);
     }

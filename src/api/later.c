@@ -1,0 +1,105 @@
+// later.c: the work of a handler that would hold the loop: a long answer is written, a long record
+// read, on a thread.
+#include "api/envelope.h"
+#include "api/internal.h"
+
+#include "base/hash.h"
+#include "base/shared.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum {
+    HERE_BYTES = 128 << 10, // up to so many on the loop: less than a millisecond, most often
+    ANSWER_MAX_BYTES = 256 << 20,
+    ENVELOPE_BYTES = 256,
+};
+
+static void on_thread(struct work *w)
+{
+    struct api_call *c = w->ctx;
+    c->run(c);
+}
+
+static void was_run(struct work *w)
+{
+    struct api_call *c = w->ctx;
+    if (c->over) {
+        api_call_drop(c);
+    } else {
+        c->run_then(c);
+    }
+}
+
+void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
+              void (*then)(struct api_call *c))
+{
+    if (c->over) {
+        return;
+    }
+    c->run = run;
+    c->run_then = then;
+    c->work = (struct work){.run = on_thread,
+                            .done = was_run,
+                            .ctx = c,
+                            .owner = hash_bytes(c->team, strlen(c->team))};
+    if (bytes <= HERE_BYTES || work_queue(c->with->pool, &c->work)) {
+        run(c);
+        then(c);
+    }
+}
+
+static void put_envelope(struct api_call *c, const struct buf *data)
+{
+    c->answer = BUF_INIT(data->len + ENVELOPE_BYTES);
+    c->answer.error = data->error ? data->error : data->len ? 0 : -ENODATA;
+    buf_reserve(&c->answer, data->len + ENVELOPE_BYTES);
+    api_envelope_write(&c->answer, API_OK, data, "success");
+}
+
+static void write_answer(struct api_call *c)
+{
+    AUTO_BUF struct buf data = BUF_INIT(ANSWER_MAX_BYTES);
+    c->write(c, &data);
+    put_envelope(c, &data);
+}
+
+static void write_shared(struct api_call *c)
+{
+    const struct buf data = {.data = (char *)(uintptr_t)c->shared, .len = c->shared_len};
+    put_envelope(c, &data);
+}
+
+static void answer_written(struct api_call *c)
+{
+    if (c->answer.error) {
+        buf_free(&c->answer);
+        api_fail(c, API_INTERNAL, "the answer could not be written");
+        return;
+    }
+    c->status = c->answer_status;
+    http_reply_buf(c->r, c->status, "application/json", &c->answer);
+}
+
+void api_reply_written(struct api_call *c, int status, size_t bytes,
+                       void (*write)(struct api_call *c, struct buf *data))
+{
+    c->write = write;
+    c->answer_status = status;
+    api_work(c, bytes, write_answer, answer_written);
+}
+
+void api_call_share(struct api_call *c, const char *json, size_t len)
+{
+    shared_hold(json);
+    shared_release(c->shared);
+    c->shared = json;
+    c->shared_len = len;
+}
+
+void api_reply_shared(struct api_call *c, int status, const char *json, size_t len)
+{
+    api_call_share(c, json, len);
+    c->answer_status = status;
+    api_work(c, len, write_shared, answer_written);
+}
