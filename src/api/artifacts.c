@@ -55,8 +55,7 @@ static void send_artifact(struct api_call *c)
     const char *id = c->segment[0], *name = c->segment[1];
     const char *etag = *f->etag ? f->etag : NULL;
     uint64_t size = 0;
-    AUTO_CLOSE int fd =
-        f->error ? f->error : artifacts_open(c->with->artifacts, id, f->n, &size);
+    AUTO_CLOSE int fd = f->error ? f->error : artifacts_open(c->with->artifacts, id, f->n, &size);
     if (fd == -EBADMSG) {
         api_fail_no_record(c);
         return;

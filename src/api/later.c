@@ -39,10 +39,8 @@ void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
     }
     c->run = run;
     c->run_then = then;
-    c->work = (struct work){.run = on_thread,
-                            .done = was_run,
-                            .ctx = c,
-                            .owner = hash_bytes(c->team, strlen(c->team))};
+    c->work = (struct work){
+        .run = on_thread, .done = was_run, .ctx = c, .owner = hash_bytes(c->team, strlen(c->team))};
     if (bytes <= HERE_BYTES || work_queue(c->with->pool, &c->work)) {
         run(c);
         then(c);

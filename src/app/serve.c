@@ -467,12 +467,7 @@ static int watch_front(struct serve *s)
     return loop_add(s->loop, &s->front, s->seat->front, EPOLLIN);
 }
 
-static int open_pool(struct serve *s)
-{
-    int e = work_pool_new(s->loop, WORK_THREADS, &s->pool);
-    s->pipeline.pool = s->pool;
-    return e;
-}
+static int open_pool(struct serve *s) { return work_pool_new(s->loop, WORK_THREADS, &s->pool); }
 
 static int open_loop(struct serve *s) { return loop_new(&s->loop); }
 

@@ -149,7 +149,7 @@ static void ended(struct pipeline *p, const struct plan_record *rec)
     p->check = (struct work){.run = check_value, .done = judge, .ctx = p};
     if (!p->guest.unchecked) {
         judge(&p->check);
-    } else if (!p->config->pool || work_queue(p->config->pool, &p->check)) {
+    } else if (!p->place.pool || work_queue(p->place.pool, &p->check)) {
         check_value(&p->check);
         judge(&p->check);
     }

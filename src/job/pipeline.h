@@ -46,8 +46,9 @@ struct pipeline_place {
     const char *workspace; // "kept/ID"; NULL: none. The caller's, as the descriptor is
     int fd;                // of its files
     uint32_t uid;
-    int64_t disk_bytes; // what it takes, as last measured; -1: not known
-    int64_t queued_ms;  // 0: now
+    int64_t disk_bytes;     // what it takes, as last measured; -1: not known
+    int64_t queued_ms;      // 0: now
+    struct work_pool *pool; // for what would hold the loop; NULL: it may be held
 };
 
 struct pipeline_config {
@@ -56,7 +57,6 @@ struct pipeline_config {
     const char *ready_workspace; // folder that may be there for uid PLAN_UID_WORKSPACE_0; or NULL
     int null;                    // /dev/null, opened for reading and writing
     struct uids *uids;           // of the instance
-    struct work_pool *pool;      // for what would hold the loop; NULL: it may be held
     struct lower_host host;
     // How long a launcher that lives may owe an answer before the job ends as `internal`; 0: a
     // minute. Far above what a slow host needs: a launch, or the end of a killed sandbox.

@@ -80,7 +80,7 @@ struct result {
     enum stage stage; // where it failed; NONE when finished
     char *value;      // JSON text of the result, or NULL: null, or (a command) a part of `out`
     size_t value_len;
-    bool value_is_output;  // that many bytes of `out`, from `value_at`
+    bool value_is_output; // that many bytes of `out`, from `value_at`
     size_t value_at;
     char *error;         // one line for a person, or NULL
     int exit_code;       // -1: null (ended by a signal, or never ran)

@@ -57,12 +57,12 @@ struct queue_session;
 struct queue_entry {
     // The owner's, filled before queue_add() and left alone until the entry is out again.
     void *ctx;
-    const char *team;          // read by queue_add() only
-    const char *session;       // as team; NULL: none
-    uint64_t wait_deadline_ns; // must have been started by then (queue_timeout); 0: none
-    uint64_t needs[QUEUE_RESOURCES];
-    bool accepted; // promised before (a restart): bounds and mode do not apply
-    bool held;     // has its place, and does not start before queue_release()
+    const char *team;                // read by queue_add() only
+    const char *session;             // as team; NULL: none
+    uint64_t wait_deadline_ns;       // must have been started by then (queue_timeout); 0: none
+    uint64_t needs[QUEUE_RESOURCES]; // of a held one they may change
+    bool accepted;                   // promised before (a restart): bounds and mode do not apply
+    bool held;                       // has its place, and does not start before queue_release()
 
     // The queue's; `state`, `since_ns` and `started_ns` may be read.
     enum queue_state state;

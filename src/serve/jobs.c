@@ -127,6 +127,7 @@ void jobs_free(struct jobs *j)
         loop_timer_clear(j->config.loop, timers[i]);
     }
     told_free_gets(j);
+    jobs_restore_end(j);
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, NULL)) {
         loop_timer_clear(j->config.loop, &t->caller);
         loop_timer_clear(j->config.loop, &t->record_again);

@@ -143,9 +143,8 @@ static void on_recorded(void *ctx, const struct store_outcome *o)
 static void record(struct task *t)
 {
     struct jobs *j = t->jobs;
-    struct store_write w = {.kind = t->accepted ? STORE_JOB_END : STORE_JOB_RECORD,
-                            .lazy = !t->accepted,
-                            .lent = true};
+    struct store_write w = {
+        .kind = t->accepted ? STORE_JOB_END : STORE_JOB_RECORD, .lazy = !t->accepted, .lent = true};
     w.job.id = store_text_of(t->id);
     w.job.team = store_text_of(t->team);
     w.job.session = store_text_of(t->session);

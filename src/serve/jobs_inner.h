@@ -57,7 +57,7 @@ struct task {
     struct job job;
     bool loaded;      // `job` is there; an accepted one's is read again when its turn comes
     struct work load; // ... on a thread, if it is long
-    char *request; // shared
+    char *request;    // shared
     size_t request_len;
     int load_error;
     struct job_error load_why;
@@ -69,7 +69,7 @@ struct task {
     const char *waits_for; // what it was put back for; NULL: only for its turn
     struct artifacts_writer writer;
     struct gathering *gathering; // of jobs_collect(), while files are read; else NULL
-    struct work keep; // artifacts and, of a long result, its JSON, on a thread
+    struct work keep;            // artifacts and, of a long result, its JSON, on a thread
     int keep_error;
     char *written;
     size_t written_len;
@@ -119,6 +119,7 @@ struct jobs {
     bool sweeping;
     struct jobs_stats stats;
     struct getting *gets; // that a thread writes
+    struct restoring *restoring;
 };
 
 // jobs_table.c
@@ -129,6 +130,8 @@ struct task *task_find(const struct jobs *j, const char *team, const char *id); 
 // Puts a task that holds its job into the queue, with what it needs. 0, a refusal, or -errno.
 int task_enqueue(struct task *t, struct queue_refusal *ret);
 void task_drop_job(struct task *t);
+// What its request says of a task that does not hold it, and is held in the queue.
+void task_learn(struct task *t, const struct job *job);
 struct task *task_next(const struct jobs *j, const struct task *t); // t NULL: the first of all
 
 // jobs.c
@@ -177,6 +180,7 @@ void told_free_gets(struct jobs *j); // those that no thread will end any more
 
 // jobs_restore.c
 int jobs_restore(struct jobs *j);
+void jobs_restore_end(struct jobs *j); // no thread may have a request; harmless twice
 // jobs_sweep.c
 void jobs_sweep_init(struct jobs *j);
 void jobs_sweep_expect(struct jobs *j); // something ended

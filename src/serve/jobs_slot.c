@@ -201,8 +201,8 @@ static void artifacts_kept(struct work *w)
 {
     struct task *t = w->ctx;
     if (t->keep_error) {
-        result_fail(result_of(t), REASON_INTERNAL, STAGE_COLLECTION, "the artifacts cannot be stored: %s",
-                    strerror(-t->keep_error));
+        result_fail(result_of(t), REASON_INTERNAL, STAGE_COLLECTION,
+                    "the artifacts cannot be stored: %s", strerror(-t->keep_error));
     }
     write_and_end(t);
 }
@@ -248,7 +248,7 @@ static void run(struct task *t)
 {
     struct jobs *j = t->jobs;
     const struct jobs_config *c = &j->config;
-    struct pipeline_place place = {.queued_ms = t->submitted_ms};
+    struct pipeline_place place = {.queued_ms = t->submitted_ms, .pool = c->pool};
     t->at = TASK_RUNNING;
     t->started_ms = clock_wall_ms();
     if (t->leased) {
@@ -327,7 +327,8 @@ static void enter(struct task *t)
 static void parse_request(struct work *w)
 {
     struct task *t = w->ctx;
-    t->load_error = job_parse(t->request ? t->request : "", t->request_len, 0, &t->job, &t->load_why);
+    t->load_error =
+        job_parse(t->request ? t->request : "", t->request_len, 0, &t->job, &t->load_why);
     job_bind(&t->job, NULL, 0);
 }
 
@@ -355,12 +356,7 @@ static void on_request(void *ctx, const struct store_record *r)
 {
     struct task *t = ctx;
     const struct store_text *request = &r->job.request;
-    if (r->shared && request->data) {
-        t->request = (char *)(uintptr_t)request->data;
-        shared_hold(t->request);
-    } else {
-        t->request = shared_of(request->data, request->len);
-    }
+    t->request = store_take_text(r, request);
     t->request_len = request->len;
     if (!t->request) {
         task_set_verdict(t, REASON_INTERNAL, STAGE_PREPARATION, "no memory for its request");

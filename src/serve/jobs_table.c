@@ -19,6 +19,12 @@ static uint64_t bytes_of(const struct job *job)
     return bytes;
 }
 
+static void set_kind(struct task *t, const struct job *job)
+{
+    t->kind = job->kind == JOB_COMMAND ? LANGUAGE_NONE : (int)job->language;
+    t->timeout_ms = (uint64_t)job->limits.value[LIMIT_TIMEOUT];
+}
+
 struct task *task_new(struct jobs *j, const char *team, struct job *job)
 {
     struct task *t = calloc(1, sizeof *t);
@@ -33,9 +39,8 @@ struct task *task_new(struct jobs *j, const char *team, struct job *job)
     snprintf(t->id, sizeof t->id, "%s", t->job.id);
     t->team = strdup(team);
     t->session = t->job.session[0] ? strdup(t->job.session) : NULL;
-    t->kind = t->job.kind == JOB_COMMAND ? LANGUAGE_NONE : (int)t->job.language;
+    set_kind(t, &t->job);
     t->submitted_ms = clock_wall_ms();
-    t->timeout_ms = (uint64_t)t->job.limits.value[LIMIT_TIMEOUT];
     t->held_bytes = bytes_of(&t->job);
     j->held_bytes += t->held_bytes;
     struct task **first = &j->chains[chain_of(t->id)];
@@ -103,12 +108,12 @@ struct task *task_next(const struct jobs *j, const struct task *t)
 }
 
 // Its needs are cut to what there is in all: a job that is larger runs alone.
-static void set_needs(struct task *t)
+static void set_needs(struct task *t, const struct job *job)
 {
     const struct lower_staged nothing = {0, 0};
     struct lowered plan;
     uint64_t *needs = t->entry.needs;
-    lower_job(&t->job, &t->jobs->config.pipeline->host, &nothing, &plan);
+    lower_job(job, &t->jobs->config.pipeline->host, &nothing, &plan);
     bool tmpfs = plan.start.workspace_kind == PLAN_WORKSPACE_TMPFS && !t->session;
     uint64_t memory = plan.start.limits.memory_bytes;
     needs[QUEUE_UIDS] = t->session ? 0 : 1;
@@ -119,10 +124,16 @@ static void set_needs(struct task *t)
 int task_enqueue(struct task *t, struct queue_refusal *ret)
 {
     uint64_t now = clock_now_ns(), wait_ms = t->jobs->config.limits.queue_timeout_ms;
-    set_needs(t);
+    set_needs(t, &t->job);
     t->entry.ctx = t;
     t->entry.team = t->team;
     t->entry.session = t->session;
     t->entry.wait_deadline_ns = wait_ms ? now + wait_ms * NS_PER_MS : 0;
     return queue_add(t->jobs->queue, &t->entry, now, ret);
+}
+
+void task_learn(struct task *t, const struct job *job)
+{
+    set_kind(t, job);
+    set_needs(t, job);
 }

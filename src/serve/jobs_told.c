@@ -160,8 +160,7 @@ static void get_now(struct getting *g, const struct task *t)
                             .owner = hash_bytes(t->team, strlen(t->team))};
     g->next = g->jobs->gets;
     g->jobs->gets = g;
-    if (jobs_result_bytes(&now) <= WRITE_HERE_BYTES ||
-        work_queue(g->jobs->config.pool, &g->work)) {
+    if (jobs_result_bytes(&now) <= WRITE_HERE_BYTES || work_queue(g->jobs->config.pool, &g->work)) {
         write_now(&g->work);
         now_written(&g->work);
     }
@@ -197,16 +196,13 @@ static void on_row(void *ctx, const struct store_record *r)
     struct getting *g = ctx;
     const struct store_job *row = &r->job;
     AUTO_BUF struct buf out = BUF_INIT(RESULT_MAX_BYTES);
-    struct store_text text = row->result;
-    g->found = true;
-    if (!text.data || !text.len) {
+    const bool ended = row->result.data && row->result.len;
+    if (!ended) {
         write_row(&out, row);
-        text = (struct store_text){buf_text(&out), out.len};
     }
-    bool shared = r->shared && text.data == row->result.data;
-    char *json = shared ? NULL : shared_of(text.data, text.len);
-    bool sound = !out.error && (shared || json);
-    g->got(g->ctx, shared ? text.data : json, text.len, sound ? (int)row->status : -1);
+    char *json = ended ? store_take_text(r, &row->result) : shared_of(buf_text(&out), out.len);
+    g->found = true;
+    g->got(g->ctx, json, ended ? row->result.len : out.len, json ? (int)row->status : -1);
     shared_release(json);
 }
 

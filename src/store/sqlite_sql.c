@@ -377,11 +377,11 @@ const struct sql_read sql_reads[SQL_READS] = {
          "SELECT submitted_ms, seq FROM jobs WHERE id = ?1 AND team IS ?2",
          .descending = true},
     [STORE_LIST_QUEUED] = {"queued jobs",
-                           JOB_SQL ", body FROM jobs LEFT JOIN requests USING (seq)"
+                           JOB_SQL " FROM jobs"
                                    " WHERE status = 0 AND status < 4 AND jobs.seq > ?1"
                                    " ORDER BY jobs.seq LIMIT ?2",
                            {QI(at_order), QI(q.limit)},
-                           {JOB_PLACES, RT(job.request)},
+                           {JOB_PLACES},
                            "SELECT 0, seq FROM jobs WHERE id = ?1"},
     [STORE_LIST_ENDED] = {"ended jobs",
                           JOB_SQL " FROM jobs WHERE ended_ms > 0 AND ended_ms < ?1"

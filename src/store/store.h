@@ -14,6 +14,7 @@
 #ifndef ISLE_STORE_STORE_H
 #define ISLE_STORE_STORE_H
 
+#include "base/shared.h"
 #include "model/result.h"
 
 #include <stddef.h>
@@ -165,7 +166,7 @@ typedef void (*store_done)(void *ctx, const struct store_outcome *o);
 enum store_read_kind {
     STORE_GET_JOB,        // id; team (NULL: any); everything
     STORE_LIST_JOBS,      // team, status (-1: any), cursor, limit: newest first
-    STORE_LIST_QUEUED,    // cursor, limit: of all teams in the order of submission; with requests
+    STORE_LIST_QUEUED,    // cursor, limit: of all teams in the order of submission
     STORE_LIST_ENDED,     // before_ms, limit: that ended before it, oldest first
     STORE_GET_SESSION,    // id; team (NULL: any)
     STORE_LIST_SESSIONS,  // team, cursor, limit: the active ones, newest first
@@ -235,6 +236,16 @@ struct store_ops {
 struct store {
     const struct store_ops *ops;
 };
+
+// A long text of a record, in a row(): as one of base/shared.h, held. NULL: no memory.
+static inline char *store_take_text(const struct store_record *r, const struct store_text *t)
+{
+    if (r->shared && t->data) {
+        shared_hold(t->data);
+        return (char *)(uintptr_t)t->data;
+    }
+    return shared_of(t->data, t->len);
+}
 
 // 0: `done` (may be NULL) will be called, never before this returns. -errno: it will not: -EMSGSIZE
 // (a text is over its bound), -EINVAL, -EAGAIN (too much waits already), -ENOMEM, -ESHUTDOWN (it is
