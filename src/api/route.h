@@ -13,6 +13,7 @@ struct api_subject {
 
 extern const struct api_subject api_operations;  // operations.c
 extern const struct api_subject api_execute;     // execute.c
+extern const struct api_subject api_tool_calls;  // tools_run.c
 extern const struct api_subject api_jobs;        // jobs.c
 extern const struct api_subject api_events;      // events.c
 extern const struct api_subject api_artifacts;   // artifacts.c

@@ -83,6 +83,10 @@ bool schema_has_form(enum schema_form form, const char *text, size_t len);
 
 // JSON Schema (2020-12, as OpenAPI 3.1 takes it). Other objects are named by $ref.
 void schema_write(struct buf *out, const char *key, const struct schema *s);
+// The same in one piece, as models are given it: no $ref, no null. `only`: of these fields, ended
+// by NULL; NULL: of all.
+void schema_write_whole(struct buf *out, const char *key, const struct schema *s,
+                        const char *const *only);
 void schema_field_write(struct buf *out, const char *key, const struct schema_field *f);
 // For a person: "integer 1 to 60", "array of text, up to 100".
 void schema_field_describe(struct buf *out, const struct schema_field *f);
@@ -110,6 +114,9 @@ extern const struct schema schema_execute_code, schema_execute_answer, schema_in
     schema_artifact_wish, schema_artifact_limits, schema_sandbox_job, schema_sandbox_result,
     schema_artifact, schema_truncated, schema_usage, schema_isolation, schema_metadata,
     schema_job_accepted, schema_job_list, schema_job_entry, schema_job_cancelled;
+extern const struct schema schema_tool_execute, schema_tool_answer, schema_tool_run,
+    schema_function_list, schema_function_left_out;
+extern const char *const function_formats[]; // ended by NULL
 extern const struct schema schema_session_create, schema_session_extend, schema_session,
     schema_session_list, schema_session_deleted, schema_file, schema_file_list, schema_file_move,
     schema_file_done;

@@ -15,7 +15,20 @@ static const char *const json_types[SCHEMA_TYPES] = {
     [SCHEMA_TEXT_OR] = "string", [SCHEMA_TEXT_OR_INT] = "string",
 };
 
-static bool may_be_null(const struct schema_field *f) { return !f->required || f->null; }
+// Objects by name, for openapi.json; or all of it in one piece, for models: then what may be absent
+// is left out and never null.
+enum form { NAMED, WHOLE };
+
+static bool may_be_null(const struct schema_field *f, enum form form)
+{
+    return form == NAMED && (!f->required || f->null);
+}
+
+static void put_object(struct buf *out, const struct schema *s, enum form form,
+                       const char *const *only);
+static void put_limits(struct buf *out);
+static void put_field(struct buf *out, const char *key, const struct schema_field *f,
+                      enum form form);
 
 static void put_reference(struct buf *out, const char *name)
 {
@@ -29,11 +42,22 @@ static const char *name_of(const struct schema_field *f)
     return f->type == SCHEMA_LIMITS ? SCHEMA_LIMITS_NAME : f->of ? f->of->name : NULL;
 }
 
-// What may stand there beside null: one reference, or a text or one.
-static void put_choice(struct buf *out, const struct schema_field *f)
+static void put_named(struct buf *out, const struct schema_field *f, enum form form)
 {
-    if (f->type != SCHEMA_TEXT_OR && !may_be_null(f)) {
+    if (form == NAMED) {
         put_reference(out, name_of(f));
+    } else if (f->of) {
+        put_object(out, f->of, form, NULL);
+    } else {
+        put_limits(out);
+    }
+}
+
+// What may stand there beside null: one object, or a text or one.
+static void put_choice(struct buf *out, const struct schema_field *f, enum form form)
+{
+    if (f->type != SCHEMA_TEXT_OR && !may_be_null(f, form)) {
+        put_named(out, f, form);
         return;
     }
     json_begin(out, "anyOf", '[');
@@ -43,9 +67,9 @@ static void put_choice(struct buf *out, const struct schema_field *f)
         json_end(out, '}');
     }
     json_begin(out, NULL, '{');
-    put_reference(out, name_of(f));
+    put_named(out, f, form);
     json_end(out, '}');
-    if (may_be_null(f)) {
+    if (may_be_null(f, form)) {
         json_begin(out, NULL, '{');
         json_put_text(out, "type", "null");
         json_end(out, '}');
@@ -53,13 +77,13 @@ static void put_choice(struct buf *out, const struct schema_field *f)
     json_end(out, ']');
 }
 
-static void put_type(struct buf *out, const struct schema_field *f)
+static void put_type(struct buf *out, const struct schema_field *f, enum form form)
 {
     if (!json_types[f->type]) {
         return;
     }
     bool number = f->type == SCHEMA_TEXT_OR_INT;
-    if (!may_be_null(f) && !number) {
+    if (!may_be_null(f, form) && !number) {
         json_put_text(out, "type", json_types[f->type]);
         return;
     }
@@ -68,7 +92,7 @@ static void put_type(struct buf *out, const struct schema_field *f)
     if (number) {
         json_put_text(out, NULL, "integer");
     }
-    if (may_be_null(f)) {
+    if (may_be_null(f, form)) {
         json_put_text(out, NULL, "null");
     }
     json_end(out, ']');
@@ -95,23 +119,23 @@ static void put_bounds(struct buf *out, const struct schema_field *f)
     json_put_int(out, names[f->type][1], f->max);
 }
 
-static void put_choices(struct buf *out, const struct schema_field *f)
+static void put_choices(struct buf *out, const struct schema_field *f, enum form form)
 {
     json_begin(out, "enum", '[');
     for (const char *const *one = f->choices; *one; one++) {
         json_put_text(out, NULL, *one);
     }
-    if (may_be_null(f)) {
+    if (may_be_null(f, form)) {
         json_put_json(out, NULL, "null");
     }
     json_end(out, ']');
 }
 
-static void put_items(struct buf *out, const struct schema_field *f)
+static void put_items(struct buf *out, const struct schema_field *f, enum form form)
 {
     const struct schema_field each = {
         .type = f->items, .of = f->of, .form = f->form, .choices = f->choices, .required = true};
-    schema_field_write(out, f->type == SCHEMA_MAP ? "additionalProperties" : "items", &each);
+    put_field(out, f->type == SCHEMA_MAP ? "additionalProperties" : "items", &each, form);
 }
 
 static void put_form(struct buf *out, const struct schema_field *f)
@@ -124,18 +148,19 @@ static void put_form(struct buf *out, const struct schema_field *f)
     }
 }
 
-void schema_field_write(struct buf *out, const char *key, const struct schema_field *f)
+static void put_field(struct buf *out, const char *key, const struct schema_field *f,
+                      enum form form)
 {
     json_begin(out, key, '{');
     if (name_of(f) && f->type != SCHEMA_ARRAY && f->type != SCHEMA_MAP) {
-        put_choice(out, f);
+        put_choice(out, f, form);
     } else {
-        put_type(out, f);
+        put_type(out, f, form);
         put_bounds(out, f);
         if (f->type == SCHEMA_ARRAY || f->type == SCHEMA_MAP) {
-            put_items(out, f);
+            put_items(out, f, form);
         } else if (f->choices) {
-            put_choices(out, f);
+            put_choices(out, f, form);
         } else {
             put_form(out, f);
         }
@@ -149,26 +174,58 @@ void schema_field_write(struct buf *out, const char *key, const struct schema_fi
     json_end(out, '}');
 }
 
-void schema_write(struct buf *out, const char *key, const struct schema *s)
+static bool is_among(const char *name, const char *const *only)
 {
-    json_begin(out, key, '{');
+    while (only && *only && strcmp(name, *only) != 0) {
+        only++;
+    }
+    return !only || *only;
+}
+
+// `only`: of these fields, ended by NULL; NULL: of all.
+static void put_object(struct buf *out, const struct schema *s, enum form form,
+                       const char *const *only)
+{
     json_put_text(out, "type", "object");
-    json_put_text(out, "description", s->help);
+    if (form == NAMED) {
+        json_put_text(out, "description", s->help);
+    }
     json_begin(out, "required", '[');
     for (size_t i = 0; i < s->n_fields; i++) {
-        if (s->fields[i].required) {
+        if (s->fields[i].required && is_among(s->fields[i].name, only)) {
             json_put_text(out, NULL, s->fields[i].name);
         }
     }
     json_end(out, ']');
     json_begin(out, "properties", '{');
     for (size_t i = 0; i < s->n_fields; i++) {
-        schema_field_write(out, s->fields[i].name, &s->fields[i]);
+        if (is_among(s->fields[i].name, only)) {
+            put_field(out, s->fields[i].name, &s->fields[i], form);
+        }
     }
     json_end(out, '}');
     if (!s->open) {
         json_put_bool(out, "additionalProperties", false);
     }
+}
+
+void schema_field_write(struct buf *out, const char *key, const struct schema_field *f)
+{
+    put_field(out, key, f, NAMED);
+}
+
+void schema_write(struct buf *out, const char *key, const struct schema *s)
+{
+    json_begin(out, key, '{');
+    put_object(out, s, NAMED, NULL);
+    json_end(out, '}');
+}
+
+void schema_write_whole(struct buf *out, const char *key, const struct schema *s,
+                        const char *const *only)
+{
+    json_begin(out, key, '{');
+    put_object(out, s, WHOLE, only);
     json_end(out, '}');
 }
 
@@ -197,9 +254,8 @@ static void put_limit(struct buf *out, enum limit which)
     json_end(out, '}');
 }
 
-void schema_limits_write(struct buf *out)
+static void put_limits(struct buf *out)
 {
-    json_begin(out, SCHEMA_LIMITS_NAME, '{');
     json_put_text(out, "type", "object");
     json_put_text(out, "description", "What a job may use. The operator's bounds may be lower.");
     json_begin(out, "properties", '{');
@@ -208,6 +264,12 @@ void schema_limits_write(struct buf *out)
     }
     json_end(out, '}');
     json_put_bool(out, "additionalProperties", false);
+}
+
+void schema_limits_write(struct buf *out)
+{
+    json_begin(out, SCHEMA_LIMITS_NAME, '{');
+    put_limits(out);
     json_end(out, '}');
 }
 

@@ -407,14 +407,25 @@ SCHEMA_ANSWER(metadata, "Metadata", "When the job did what.");
         .help = "how it was kept apart"                                                            \
     }
 
+#define EXECUTED                                                                                   \
+    OUTCOME, TEXT_NULL("logs", "stdout without its last line end; null when empty"),               \
+        INT_NULL("duration_ms", "from queued to ended"), ID("job_id", "of the job that this was"), \
+        ENDING
+
 static const struct schema_field execute_answer[] = {
-    OUTCOME,
-    TEXT_NULL("logs", "stdout without its last line end; null when empty"),
-    INT_NULL("duration_ms", "from queued to ended"),
-    ID("job_id", "of the job that this was"),
-    ENDING,
+    EXECUTED,
 };
 SCHEMA_ANSWER(execute_answer, "ExecuteAnswer", "How a snippet ended.");
+
+static const struct schema_field tool_answer[] = {
+    EXECUTED,
+    {.name = "tool",
+     .type = SCHEMA_OBJECT,
+     .of = &schema_tool_run,
+     .required = true,
+     .help = "what was called"},
+};
+SCHEMA_ANSWER(tool_answer, "ToolAnswer", "How a tool's call ended.");
 
 static const struct schema_field sandbox_result[] = {
     ID("job_id", "of the job"),

@@ -268,3 +268,68 @@ static const struct schema_field tool_imported[] = {
     COUNT("skipped", "how many were there, and stayed"),
 };
 SCHEMA_ANSWER(tool_imported, "ToolImported", "What became of each tool.");
+
+// ---- Calls
+
+static const struct schema_field tool_execute[] = {
+    {.name = "name",
+     .type = SCHEMA_TEXT,
+     .min = 1,
+     .max = TOOL_NAME_MAX,
+     .help =
+         "of the tool: the team's own, or else the one that is shared with it; this or tool_id"},
+    {.name = "tool_id", .type = SCHEMA_TEXT, .form = SCHEMA_FORM_ID, .help = "of the tool"},
+    {.name = "arguments",
+     .type = SCHEMA_OBJECT,
+     .initial = "{}",
+     .help = "held against the tool's parameters; what the code sees as `params`, digit for digit; "
+             "up to 8 MiB"},
+    {.name = "timeout",
+     .type = SCHEMA_INT,
+     .min = 1,
+     .max = 600,
+     .initial = "30",
+     .help = "seconds; what the tool has saved as limits.timeout_seconds wins"},
+    {.name = "session_id",
+     .type = SCHEMA_TEXT,
+     .form = SCHEMA_FORM_ID,
+     .help = "run in that session's workspace"},
+};
+SCHEMA_REQUEST(tool_execute, "ToolExecute", "A call of a saved tool.");
+
+static const struct schema_field tool_run[] = {
+    ID,
+    NAME(true),
+    COUNT("version", "that has run"),
+};
+SCHEMA_ANSWER(tool_run, "ToolRun", "The tool that has run.");
+
+// ---- What models are told
+
+static const struct schema_field function_left_out[] = {
+    NAME(true),
+    {.name = "why", .type = SCHEMA_TEXT, .required = true, .help = "what is against it"},
+};
+SCHEMA_ANSWER(function_left_out, "FunctionLeftOut", "A tool that is not among the functions.");
+
+const char *const function_formats[] = {"openai", "anthropic", "mcp", NULL};
+static const struct schema_field function_list[] = {
+    {.name = "format",
+     .type = SCHEMA_TEXT,
+     .choices = function_formats,
+     .required = true,
+     .help = "as asked for"},
+    {.name = "tools",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_ANY,
+     .required = true,
+     .help =
+         "as a request to a model's API takes them, or tools/list answers: built-in ones first"},
+    {.name = "left_out",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_OBJECT,
+     .of = &schema_function_left_out,
+     .required = true,
+     .help = "tools that are enabled and yet not among them"},
+};
+SCHEMA_ANSWER(function_list, "FunctionList", "What a model may call.");

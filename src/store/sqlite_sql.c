@@ -448,8 +448,9 @@ const struct sql_read sql_reads[SQL_READS] = {
     [STORE_LIST_OWN_TOOLS] = {"tools of a team",
                               OWN_SQL ", v.body FROM tools AS t JOIN tool_versions AS v"
                                       " ON v.tool = t.seq AND v.version = t.version"
-                                      " WHERE t.team = ?1 ORDER BY t.name LIMIT ?2",
-                              {QT(q.team), QI(q.limit)},
+                                      " WHERE t.team = ?1 AND t.name > coalesce(?3, x'')"
+                                      " ORDER BY t.name LIMIT ?2",
+                              {QT(q.team), QI(q.limit), QT(q.name)},
                               {OWN_PLACES, RT(tool.body)}},
     [STORE_LIST_TOOL_NAMES] = {"names of a team's tools",
                                OWN_SQL

@@ -179,9 +179,9 @@ enum store_read_kind {
     STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
     STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one
                           // name its own first, then the oldest share
-    STORE_LIST_OWN_TOOLS, // team, limit: its own alone, by name: all, as it has no more than a read
-                          // gives
-    STORE_LIST_TOOL_NAMES, // the same without bodies
+    STORE_LIST_OWN_TOOLS, // team, limit, name: its own alone, by name, behind that name (NULL: from
+                          // the first on); a team has no more than a read gives
+    STORE_LIST_TOOL_NAMES, // team, limit: all of them, without bodies
     STORE_LIST_SHARES,     // id, limit: oldest first; `with`, permission and created_ms of each
     STORE_LIST_VERSIONS,   // id, limit: newest first, without bodies
     STORE_GET_VERSION,     // id, version

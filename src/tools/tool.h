@@ -84,8 +84,8 @@ int tool_write_schema(struct buf *out, const struct tool *t);
 
 // Arguments (NULL: none) against the parameters: type, enum, required; unknown names are faults,
 // null is absent. Appends the whole arguments, defaults filled in, digits as they came, to
-// *ret_params (JSON). Every fault to `faults`, as above ("arguments.n: ..."). 0, -EINVAL or
-// -ENOMEM.
+// *ret_params (JSON). Every fault to `faults`, as above ("arguments.n: ..."). 0, -EINVAL, -EMSGSIZE
+// (they are sound, and more than *ret_params may hold; told as a fault), -ENOMEM.
 int tool_arguments(const struct tool *t, yyjson_val *arguments, struct buf *ret_params,
                    struct buf *faults);
 

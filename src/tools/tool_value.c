@@ -257,9 +257,10 @@ int tool_arguments(const struct tool *t, yyjson_val *arguments, struct buf *ret_
     } else {
         tool_fault(&f, "arguments", "must be an object, not %s", job_show(arguments, shown));
     }
-    if (f.n == 0 && write_params(t, given, ret_params) == -EMSGSIZE) {
+    int e = tool_faults_end(&f);
+    e = e ? e : write_params(t, given, ret_params);
+    if (e == -EMSGSIZE) {
         tool_fault(&f, "arguments", "above the maximum of %zu bytes", ret_params->max);
     }
-    int e = tool_faults_end(&f);
-    return e ? e : ret_params->error;
+    return e;
 }

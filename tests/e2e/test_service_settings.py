@@ -163,6 +163,15 @@ def test_wait_in_the_queue(service, change):
         assert service.wait(second, within=10)["reason"] == "queue_timeout"
 
 
+def test_longest_call_of_a_tool(service, change):
+    tool = {"name": "slow", "code_config": {"language": "python", "code": "import time; time.sleep(60)"}}
+    made = service.post(f"{API}/tools", tool).data["id"]
+    change(STREAM_TOOL_TIMEOUT_CODE=1)
+    r = service.post(f"{API}/tools/execute", {"tool_id": made}).data
+    assert (r["reason"], r["error"]) == ("caller_timeout", "Tool call timeout (1s)"), r
+    assert service.call("DELETE", f"{API}/tools/{made}").status == 200
+
+
 def test_time_to_live_of_sessions(service, change):
     def lives() -> datetime.timedelta:
         s = service.post(SESSIONS, {}).data

@@ -369,6 +369,11 @@ static void own_tools_are_listed_alone(void **state)
             SAME(r->at[0].tool.body, "two");
         }
     }
+    const struct rows *r = harness_read(
+        h, &(struct store_query){
+               .kind = STORE_LIST_OWN_TOOLS, .team = text("red"), .name = text("a"), .limit = 1});
+    assert_int_equal(r->n, 1);
+    SAME(r->at[0].tool.name, "b");
 }
 
 struct some {

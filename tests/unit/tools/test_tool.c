@@ -449,7 +449,7 @@ static void arguments_have_a_bound(void **state)
     struct tool t = tool_of(takes);
     char *text = filled("{'n':", '7', 60, "}");
     yyjson_doc *doc = read_json(text);
-    assert_int_equal(tool_arguments(&t, yyjson_doc_get_root(doc), &params, &faults), -EINVAL);
+    assert_int_equal(tool_arguments(&t, yyjson_doc_get_root(doc), &params, &faults), -EMSGSIZE);
     assert_string_equal(buf_text(&faults), "arguments: above the maximum of 64 bytes");
     yyjson_doc_free(doc);
     free(text);
