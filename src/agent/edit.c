@@ -345,7 +345,7 @@ int edit_commit(struct edit_result *e, const char *path, struct agent_memory *m)
     memcpy(m->registers, e->staged.registers, sizeof m->registers);
     m->registers_n = e->staged.registers_n;
     e->staged.registers_n = 0;
-    return e->shown_n > 0 ? memory_show(m, path, &e->text, e->shown, e->shown_n) : 0;
+    return e->shown_n > 0 ? memory_show(m, path, &e->text, e->shown, e->shown_hashes, e->shown_n) : 0;
 }
 
 int edit_tell(const struct edit_result *e, const struct edit_request *r, struct buf *out)
@@ -378,5 +378,6 @@ void edit_result_done(struct edit_result *e)
     buf_free(&e->data);
     memory_done(&e->staged);
     free(e->shown);
+    free(e->shown_hashes);
     *e = (struct edit_result){0};
 }

@@ -87,6 +87,7 @@ struct edit_result {
     struct edit_change changes[EDIT_MAX];
     struct agent_memory staged; // registers that were cut
     uint32_t *shown;            // lines of the new content that are known to the reader
+    uint32_t *shown_hashes;     // and of each the hash, where it is known
     size_t shown_n;
     bool mapped; // the file was not the version that was shown
 };

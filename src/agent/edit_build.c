@@ -10,6 +10,7 @@ struct building {
     const struct memory_view *v;
     struct edit_result *res;
     uint32_t known;     // lines of v that were passed
+    size_t room;        // for shown lines
     uint32_t line;      // made so far
     bool open;          // the last line made has no ending
     bool made_last;     // the last line made is a new one
@@ -38,17 +39,23 @@ static void ending_at(const struct text *t, uint32_t from, uint32_t to, char ret
     }
 }
 
-static int add_shown(struct building *b, uint32_t line)
+// hash 0: not known.
+static int add_shown(struct building *b, uint32_t line, uint32_t hash)
 {
     struct edit_result *res = b->res;
-    if (res->shown_n % 256 == 0) {
-        uint32_t *grown = reallocarray(res->shown, res->shown_n + 256, sizeof *grown);
-        if (!grown) {
+    if (res->shown_n == b->room) {
+        size_t room = b->room ? b->room * 2 : 256;
+        uint32_t *lines = reallocarray(res->shown, room, sizeof *lines);
+        res->shown = lines ? lines : res->shown;
+        uint32_t *hashes = reallocarray(res->shown_hashes, room, sizeof *hashes);
+        res->shown_hashes = hashes ? hashes : res->shown_hashes;
+        if (!lines || !hashes) {
             return -ENOMEM;
         }
-        res->shown = grown;
+        b->room = room;
     }
-    res->shown[res->shown_n++] = line;
+    res->shown[res->shown_n] = line;
+    res->shown_hashes[res->shown_n++] = hash;
     return 0;
 }
 
@@ -69,7 +76,8 @@ static int keep(struct building *b, uint32_t from, uint32_t to)
     buf_add(&b->res->data, t->data + t->at[from], t->at[to] - t->at[from]);
     for (; b->v && b->known < b->v->n && b->v->lines[b->known].number <= to; b->known++) {
         const struct memory_line *line = &b->v->lines[b->known];
-        if (line->number > from && line->shown && add_shown(b, b->line + line->number - from) < 0) {
+        if (line->number > from && line->shown &&
+            add_shown(b, b->line + line->number - from, line->hash) < 0) {
             return -ENOMEM;
         }
     }
@@ -96,7 +104,7 @@ static int add_new(struct building *b, const struct edit_span *s)
         change->lines++;
         b->made_last = true;
         b->last_ending = strlen(ending);
-        if (add_shown(b, b->line) < 0) {
+        if (add_shown(b, b->line, 0) < 0) {
             return -ENOMEM;
         }
         i += len + 1;
@@ -119,6 +127,13 @@ int edit_build(const struct text *t, const struct edit_span *spans, uint32_t n,
 {
     struct building b = {.t = t, .v = v, .res = ret};
     uint32_t at = 0;
+    size_t whole = t->len;
+    for (uint32_t i = 0; i < n; i++) {
+        whole += spans[i].text_len;
+    }
+    if (whole <= TEXT_MAX_BYTES) { // a guess: endings are not counted
+        buf_reserve(&ret->data, whole);
+    }
     buf_add(&ret->data, t->data, t->start);
     for (uint32_t i = 0; i <= n; i++) {
         uint32_t until = i < n ? spans[i].from : t->count;

@@ -42,23 +42,29 @@ static void make_room(struct agent_memory *m, uint32_t lines)
     }
 }
 
+struct shown {
+    const uint32_t *numbers, *hashes; // hashes: NULL, or of each line; 0: not known
+    size_t n;
+};
+
 // The shown lines with what is around them: ascending, each once.
-static size_t with_context(const struct text *t, const uint32_t *numbers, size_t n,
-                           struct memory_line *ret)
+static size_t with_context(const struct text *t, const struct shown *s, struct memory_line *ret)
 {
-    size_t made = 0;
-    uint32_t next = 1; // not yet looked at
-    for (size_t i = 0; i < n; i++) {
-        uint32_t from = numbers[i] > MEMORY_CONTEXT ? numbers[i] - MEMORY_CONTEXT : 1;
-        uint32_t to =
-            t->count - numbers[i] < MEMORY_CONTEXT ? t->count : numbers[i] + MEMORY_CONTEXT;
+    size_t made = 0, at = 0; // at: the first shown line that is not before `line`
+    uint32_t next = 1;       // not yet looked at
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t number = s->numbers[i];
+        uint32_t from = number > MEMORY_CONTEXT ? number - MEMORY_CONTEXT : 1;
+        uint32_t to = t->count - number < MEMORY_CONTEXT ? t->count : number + MEMORY_CONTEXT;
         for (uint32_t line = from > next ? from : next; line <= to; line++) {
-            ret[made++] = (struct memory_line){line, text_line_hash(t, line), false};
+            while (at < s->n && s->numbers[at] < line) {
+                at++;
+            }
+            bool shown = at < s->n && s->numbers[at] == line;
+            uint32_t hash = shown && s->hashes ? s->hashes[at] : 0;
+            ret[made++] = (struct memory_line){line, hash ? hash : text_line_hash(t, line), shown};
         }
         next = to + 1 > next ? to + 1 : next;
-        for (size_t back = made; back-- > 0 && ret[back].number >= numbers[i];) {
-            ret[back].shown |= ret[back].number == numbers[i];
-        }
     }
     return made;
 }
@@ -81,7 +87,7 @@ static size_t merge(const struct memory_line *a, size_t a_n, const struct memory
 }
 
 int memory_show(struct agent_memory *m, const char *path, const struct text *t,
-                const uint32_t *numbers, size_t n)
+                const uint32_t *numbers, const uint32_t *hashes, size_t n)
 {
     if (strlen(path) > MEMORY_PATH_MAX) {
         return -EINVAL;
@@ -91,6 +97,7 @@ int memory_show(struct agent_memory *m, const char *path, const struct text *t,
     most = dense ? MEMORY_LINES_MAX - 2 * MEMORY_CONTEXT : most;
     if (n > most) {
         numbers += n - most;
+        hashes = hashes ? hashes + (n - most) : NULL;
         n = most;
     }
     AUTO_FREE struct memory_line *fresh = malloc((n * 5 + 1) * sizeof *fresh);
@@ -98,7 +105,7 @@ int memory_show(struct agent_memory *m, const char *path, const struct text *t,
     if (!fresh || !name) {
         return -ENOMEM;
     }
-    size_t fresh_n = with_context(t, numbers, n, fresh);
+    size_t fresh_n = with_context(t, &(struct shown){numbers, hashes, n}, fresh);
     uint32_t old = m->n;
     for (uint32_t i = 0; i < m->n; i++) {
         old = m->views[i].hash == t->hash && strcmp(m->views[i].path, path) == 0 ? i : old;

@@ -3,7 +3,6 @@
 #include "codec/utf8.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,10 +54,44 @@ static int remember(struct reading *g, uint32_t number)
     return 0;
 }
 
+enum { PREFIX_MAX = 32 };
+
+// "12#ab3f| ". Its length. By hand, as it stands before every line.
+static size_t write_prefix(const struct reading *g, uint32_t number, char ret[PREFIX_MAX])
+{
+    char digits[16];
+    size_t n = 0, len = 0;
+    do {
+        digits[n++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    while (n > 0) {
+        ret[len++] = digits[--n];
+    }
+    ret[len++] = '#';
+    memcpy(ret + len, g->t->tag, TEXT_TAG_SIZE - 1);
+    len += TEXT_TAG_SIZE - 1;
+    ret[len++] = '|';
+    ret[len++] = ' ';
+    return len;
+}
+
+static void add_text(struct reading *g, const char *data, size_t len)
+{
+    if (utf8_valid(data, len)) {
+        buf_add(g->out, data, len);
+    } else {
+        g->odd_bytes = true;
+        utf8_clean(g->out, data, len);
+    }
+}
+
 // 0: shown; 1: there is no room for it.
 static int show(struct reading *g, uint32_t number, struct text_line line)
 {
-    size_t prefix_chars = (size_t)snprintf(NULL, 0, "%u#%s| ", number, g->t->tag) + 1;
+    char before[PREFIX_MAX];
+    size_t before_len = write_prefix(g, number, before);
+    size_t prefix_chars = before_len + 1;
     // No look at the whole of a line of which most will not be shown.
     size_t looked = line.len < 4 * g->left + 8 ? line.len : 4 * g->left + 8;
     size_t chars = characters(line.data, looked) + prefix_chars;
@@ -71,9 +104,8 @@ static int show(struct reading *g, uint32_t number, struct text_line line)
         g->cut = number;
         g->cut_bytes = len;
     }
-    buf_printf(g->out, "%u#%s| ", number, g->t->tag);
-    g->odd_bytes = g->odd_bytes || !utf8_valid(line.data, len);
-    utf8_clean(g->out, line.data, len);
+    buf_add(g->out, before, before_len);
+    add_text(g, line.data, len);
     buf_putc(g->out, '\n');
     g->res.first = g->res.first ? g->res.first : number;
     g->res.last = number;
@@ -174,7 +206,7 @@ int read_lines(const struct text *t, const struct read_request *r, struct agent_
         result = out->error;
     }
     if (result == 0 && g.whole_n > 0) {
-        result = memory_show(m, r->path, t, g.whole, g.whole_n);
+        result = memory_show(m, r->path, t, g.whole, NULL, g.whole_n);
     }
     free(g.whole);
     if (result == 0) {

@@ -5,18 +5,38 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LONG_BYTES = 256, LINE_BYTES = 24 };
+
 static uint64_t mix(uint64_t h, uint64_t word)
 {
     __uint128_t product = (__uint128_t)(h ^ word) * 0x9e3779b97f4a7c15u;
     return ((uint64_t)product ^ (uint64_t)(product >> 64)) + ((h << 23) | (h >> 41));
 }
 
+static uint64_t word_at(const char *data)
+{
+    uint64_t word;
+    memcpy(&word, data, sizeof word);
+    return word;
+}
+
 // Not against an enemy: who could make two contents collide would deceive his own session only.
-// Eight bytes at a time, because a file is hashed with every call.
+// Eight bytes at a time, and of what is long four times eight side by side, because a file is hashed
+// with every call.
 uint64_t text_hash(const char *data, size_t len)
 {
     uint64_t h = 0x51ed270b35a1f4c7u ^ len, word;
     size_t i = 0;
+    if (len >= LONG_BYTES) {
+        uint64_t a = h, b = h + 1, c = h + 2, d = h + 3;
+        for (; i + 32 <= len; i += 32) {
+            a = mix(a, word_at(data + i));
+            b = mix(b, word_at(data + i + 8));
+            c = mix(c, word_at(data + i + 16));
+            d = mix(d, word_at(data + i + 24));
+        }
+        h = mix(mix(mix(a, b), c), d);
+    }
     for (; i + 8 <= len; i += 8) {
         memcpy(&word, data + i, 8);
         h = mix(h, word);
@@ -40,25 +60,36 @@ static size_t line_end(const struct text *t, size_t i)
     return p ? (size_t)(p - t->data) + 1 : t->len;
 }
 
+// Lines of LINE_BYTES are what there is room for at first.
 static int index_lines(struct text *t, struct agent_refusal *ret_why)
 {
-    size_t count = 0;
-    for (size_t i = t->start; i < t->len; i = line_end(t, i)) {
-        if (++count > TEXT_MAX_LINES) {
+    size_t room = t->len / LINE_BYTES + 16, count = 0;
+    uint32_t *at = malloc((room + 1) * sizeof *at);
+    for (size_t i = t->start; at && i < t->len; i = line_end(t, i)) {
+        if (count == TEXT_MAX_LINES) {
+            free(at);
             return agent_refuse(ret_why,
                                 "the file has more than %d lines, which is more than this tool "
                                 "takes: use bash (sed -n, head, tail)",
                                 TEXT_MAX_LINES);
         }
+        if (count == room) {
+            room *= 2;
+            uint32_t *grown = reallocarray(at, room + 1, sizeof *at);
+            if (!grown) {
+                free(at);
+                return -ENOMEM;
+            }
+            at = grown;
+        }
+        at[count++] = (uint32_t)i;
     }
-    t->at = malloc((count + 1) * sizeof *t->at);
-    if (!t->at) {
+    if (!at) {
         return -ENOMEM;
     }
-    for (size_t i = t->start; i < t->len; i = line_end(t, i)) {
-        t->at[t->count++] = (uint32_t)i;
-    }
-    t->at[t->count] = (uint32_t)t->len;
+    at[count] = (uint32_t)t->len;
+    t->at = at;
+    t->count = (uint32_t)count;
     return 0;
 }
 

@@ -182,12 +182,31 @@ static const char *escape_of(uint8_t c, char spare[8])
 
 static bool is_plain(uint8_t c) { return c >= 0x20 && c != '"' && c != '\\' && c != 0x7f; }
 
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+// Is one of eight bytes less than n (at most 128), or (n 1) zero? "Bit Twiddling Hacks", hasless().
+static uint64_t has_less(uint64_t eight, uint64_t n)
+{
+    return (eight - EIGHT(n)) & ~eight & EIGHT(0x80);
+}
+
+static bool eight_plain(const uint8_t *p)
+{
+    uint64_t eight;
+    memcpy(&eight, p, sizeof eight);
+    return !(has_less(eight, 0x20) | has_less(eight ^ EIGHT('"'), 1) |
+             has_less(eight ^ EIGHT('\\'), 1) | has_less(eight ^ EIGHT(0x7f), 1));
+}
+
 // Valid text with what JSON wants escaped.
 static void add_escaped(struct buf *out, const uint8_t *p, size_t len)
 {
     char spare[8];
     size_t from = 0;
     for (size_t at = 0; at < len; at++) {
+        while (len - at > 8 && eight_plain(p + at)) {
+            at += 8;
+        }
         if (!is_plain(p[at])) {
             buf_add(out, p + from, at - from);
             buf_puts(out, escape_of(p[at], spare));

@@ -159,11 +159,9 @@ static void op_done(struct work *w)
     struct agents *a = op->of;
     struct agent_session *s = op->session;
     settle(a, op);
-    if (op->more_bytes) { // there was room; the thread has looked
-        sessions_charge(a->config.sessions, &op->lease, op->more_bytes);
-    }
+    sessions_take(a->config.sessions, &op->lease, op->more_bytes);
     sessions_release(a->config.sessions, &op->lease,
-                     op->changed ? SESSIONS_MEASURE : SESSIONS_UNCHANGED);
+                     op->measure ? SESSIONS_MEASURE : SESSIONS_UNCHANGED);
     s->first = op->next;
     s->last = s->first ? s->last : NULL;
     bool gone = op->forget && !s->first;

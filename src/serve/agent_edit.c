@@ -50,7 +50,7 @@ static int replace(struct agent_op *op, const char *path, const struct agent_fil
     }
     e = files_write_add(&w, buf_text(data), data->len);
     e = e ? e : files_write_commit_over(&w, &old->file, old->data, old->len);
-    op->changed = op->changed || !e;
+    op->more_bytes = e ? 0 : w.more_bytes;
     files_write_drop(&w);
     return e == FILES_MISSING ? (int)FILES_CHANGED : e;
 }
@@ -75,7 +75,6 @@ static void edit_text(struct agent_op *op, const char *path, const struct agent_
     if (e) {
         agent_op_refuse_file(op, path, e);
     } else {
-        op->more_bytes = more;
         op->remembered = true;
         if (edit_commit(&res, path, m)) {
             res.shown_n = 0; // which is told

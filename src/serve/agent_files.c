@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { REFUSAL_BYTES = 1024, WRITE_PIECE = 1 << 20 };
+enum { REFUSAL_BYTES = 1024, PREFIX_BYTES = 12 };
 
 // ---- arguments
 
@@ -165,6 +165,7 @@ static void tell_lines(struct agent_op *op, const char *path, const struct agent
                        const struct text *t, const struct buf *lines, const struct read_result *r)
 {
     struct buf *out = &op->answer;
+    buf_reserve(out, lines->len + lines->len / 8 + REFUSAL_BYTES);
     agent_op_begin_answer(op, path, t->tag);
     json_put_bytes(out, "content", buf_text(lines), lines->len);
     json_put_int(out, "first_line", r->first);
@@ -189,12 +190,15 @@ static void read_text(struct agent_op *op, const char *path, const struct agent_
     yyjson_val *search = argument(op, "search");
     struct agent_refusal why;
     struct read_result res;
+    uint32_t most = number(op, "max_chars");
+    size_t all = f->len + (size_t)t->count * PREFIX_BYTES, room = most ? most : READ_MAX_CHARS;
+    buf_reserve(&lines, (all < room ? all : room) + REFUSAL_BYTES); // a guess
     const struct read_request r = {.path = path,
                                    .start_line = number(op, "start_line"),
                                    .end_line = number(op, "end_line"),
                                    .search = yyjson_get_str(search),
                                    .search_len = yyjson_get_len(search),
-                                   .max_chars = number(op, "max_chars")};
+                                   .max_chars = most};
     int e = read_lines(t, &r, &op->session->memory, &lines, &res, &why);
     if (e == AGENT_REFUSED) {
         agent_op_refuse(op, path, "%s", why.text);
@@ -255,8 +259,8 @@ static int write_file(struct agent_op *op, const char *path, const char *data, s
     }
     e = files_write_add(&w, data, len);
     e = e ? e : files_write_commit(&w);
-    *ret_created = !w.replaced;
-    op->changed = op->changed || !e;
+    *ret_created = op->measure = !w.replaced;
+    op->more_bytes = e ? 0 : w.more_bytes;
     files_write_drop(&w);
     return e;
 }
@@ -272,7 +276,7 @@ static int remember_written(struct agent_op *op, const char *path, const struct 
         numbers[i] = i + 1;
     }
     op->remembered = true;
-    return t->count ? memory_show(&op->session->memory, path, t, numbers, t->count) : 0;
+    return t->count ? memory_show(&op->session->memory, path, t, numbers, NULL, t->count) : 0;
 }
 
 static void tell_written(struct agent_op *op, const char *path, const char *data, size_t len,
@@ -323,6 +327,5 @@ void agent_write_run(struct agent_op *op)
         agent_op_refuse_file(op, path, e);
         return;
     }
-    op->more_bytes = len;
     tell_written(op, path, data, len, created);
 }

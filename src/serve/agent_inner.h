@@ -42,10 +42,10 @@ struct agent_op {
     // the thread's
     struct buf answer;
     int error;           // -errno: no answer
-    bool changed;        // files were written
+    bool measure; // files and perhaps folders were made
     bool remembered;     // the memory was changed
     int memory_error;    // the memory could not be read, or written: -errno
-    uint64_t more_bytes; // the session takes so many more
+    int64_t more_bytes; // the session takes so many more
 };
 
 enum { AGENT_ANSWER_MAX = 64 << 20 };

@@ -109,6 +109,9 @@ bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes
 // What sessions_charge() would still take.
 uint64_t sessions_room(const struct sessions *s, const struct session_lease *l);
 uint64_t sessions_disk_bytes(const struct sessions *s); // the setting
+// Before the release, what the session takes more (or less) than before is known to the byte: what
+// was charged through l counts no more, and nothing needs to be measured.
+void sessions_take(struct sessions *s, struct session_lease *l, int64_t more_bytes);
 // The folder that its workspace lies in: the service's own, which no job sees; gone with the
 // session. For what is kept beside its files, under a name other than "w" and "t". On any thread.
 // Descriptor, the caller's, or -errno.

@@ -184,6 +184,16 @@ bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes
     return true;
 }
 
+void sessions_take(struct sessions *s, struct session_lease *l, int64_t more_bytes)
+{
+    (void)s;
+    struct session *e = l->session;
+    e->charged_bytes -= l->charged_bytes;
+    l->charged_bytes = 0;
+    e->disk_bytes += more_bytes;
+    e->disk_bytes = e->disk_bytes < 0 ? 0 : e->disk_bytes;
+}
+
 int sessions_open_beside(const struct session_lease *l)
 {
     const struct session *e = l->session; // its folder and id stay as long as the lease

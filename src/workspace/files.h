@@ -130,6 +130,7 @@ struct files_write {
     uint64_t bytes;          // of content so far
     char sha256[SHA256_HEX]; // of the content, once it is committed
     bool replaced;           // there was a file of that name when it began
+    int64_t more_bytes;      // that the disk takes since it is committed, folders not counted
     // inner
     struct files files;
     int parent, fd, parts; // parts: or parent

@@ -31,6 +31,8 @@ static int allowed(const struct files_write *w, const struct stat *there)
     return !e && w->condition == FILES_NEW ? FILES_EXISTS : e;
 }
 
+static int64_t disk_bytes(const struct stat *st) { return (int64_t)st->st_blocks * 512; }
+
 static int make_temp(struct files_write *w, int parts, uint32_t mode)
 {
     w->parts = parts > 0 ? parts : w->parent;
@@ -71,6 +73,7 @@ int files_write_begin(struct files_write *w, const struct files *f, const char *
     }
     if (!e) {
         w->replaced = there.st_mode;
+        w->more_bytes = -disk_bytes(&there);
         uint32_t kept = w->replaced ? there.st_mode & 0777 : 0644;
         e = make_temp(w, o->parts, o->mode ? o->mode & 0777 : kept);
     }
@@ -109,6 +112,11 @@ static int settle(struct files_write *w)
         sha256_end(&w->sha, digest);
         sha256_hex(digest, w->sha256);
     }
+    struct stat written;
+    if (fstat(w->fd, &written)) {
+        return -errno;
+    }
+    w->more_bytes += disk_bytes(&written);
     w->synced = true;
     if (w->condition != FILES_MATCH) {
         return 0;
