@@ -345,7 +345,8 @@ int edit_commit(struct edit_result *e, const char *path, struct agent_memory *m)
     memcpy(m->registers, e->staged.registers, sizeof m->registers);
     m->registers_n = e->staged.registers_n;
     e->staged.registers_n = 0;
-    return e->shown_n > 0 ? memory_show(m, path, &e->text, e->shown, e->shown_hashes, e->shown_n) : 0;
+    return e->shown_n > 0 ? memory_show(m, path, &e->text, e->shown, e->shown_hashes, e->shown_n)
+                          : 0;
 }
 
 int edit_tell(const struct edit_result *e, const struct edit_request *r, struct buf *out)

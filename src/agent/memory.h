@@ -48,8 +48,8 @@ struct agent_memory {                           // {0} is an empty one
 void memory_done(struct agent_memory *m);
 
 // The lines numbers[0..n), ascending, of this version of `path` were shown. More than
-// MEMORY_LINES_MAX: the last ones are remembered. hashes: NULL, or text_line_hash() of each line, as
-// far as it is known (else 0). 0, -EINVAL (path too long) or -ENOMEM.
+// MEMORY_LINES_MAX: the last ones are remembered. hashes: NULL, or text_line_hash() of each line,
+// as far as it is known (else 0). 0, -EINVAL (path too long) or -ENOMEM.
 int memory_show(struct agent_memory *m, const char *path, const struct text *t,
                 const uint32_t *numbers, const uint32_t *hashes, size_t n);
 // The last used version of path with this tag; NULL: none.

@@ -205,7 +205,7 @@ int read_lines(const struct text *t, const struct read_request *r, struct agent_
         add_notes(&g, from, to);
         result = out->error;
     }
-    if (result == 0 && g.whole_n > 0) {
+    if (result == 0 && (g.whole_n > 0 || g.cut)) {
         result = memory_show(m, r->path, t, g.whole, NULL, g.whole_n);
     }
     free(g.whole);

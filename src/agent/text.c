@@ -21,8 +21,8 @@ static uint64_t word_at(const char *data)
 }
 
 // Not against an enemy: who could make two contents collide would deceive his own session only.
-// Eight bytes at a time, and of what is long four times eight side by side, because a file is hashed
-// with every call.
+// Eight bytes at a time, and of what is long four times eight side by side, because a file is
+// hashed with every call.
 uint64_t text_hash(const char *data, size_t len)
 {
     uint64_t h = 0x51ed270b35a1f4c7u ^ len, word;

@@ -141,6 +141,7 @@ void file_call_fail(struct file_call *f, int refusal)
         {FILES_NOT_EMPTY, API_EXISTS},      {FILES_INTO_ITSELF, API_VALIDATION},
         {FILES_TOO_BIG, API_TOO_LARGE},     {FILES_FULL, API_UNAVAILABLE},
         {FILES_MISMATCH, API_PRECONDITION}, {FILES_CHANGED, API_EXISTS},
+        {FILES_BUSY, API_EXISTS},
     };
     if (refusal < 0) {
         api_fail(f->call, API_INTERNAL, "path: %s", strerror(-refusal));

@@ -95,6 +95,7 @@ void agent_op_refuse_file(struct agent_op *op, const char *path, int refusal)
         {FILES_FOREIGN, ". Use bash for it"},
         {FILES_NAME, ". Choose a shorter one"},
         {FILES_FULL, ". Remove what is not needed any more"},
+        {FILES_BUSY, ". Nothing was changed: wait until it has ended, then read again"},
         {FILES_CHANGED, ". Nothing was changed by this call: read it again, then decide"},
     };
     const char *advice = "";

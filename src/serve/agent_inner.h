@@ -41,10 +41,10 @@ struct agent_op {
     struct agent_op *next;
     // the thread's
     struct buf answer;
-    int error;           // -errno: no answer
-    bool measure; // files and perhaps folders were made
-    bool remembered;     // the memory was changed
-    int memory_error;    // the memory could not be read, or written: -errno
+    int error;          // -errno: no answer
+    bool measure;       // files and perhaps folders were made
+    bool remembered;    // the memory was changed
+    int memory_error;   // the memory could not be read, or written: -errno
     int64_t more_bytes; // the session takes so many more
 };
 

@@ -30,6 +30,7 @@ static const char *const texts[] = {
     [FILES_FULL] = "does not fit: the disk is full",
     [FILES_MISMATCH] = "has other content than expected",
     [FILES_CHANGED] = "was changed by a program meanwhile",
+    [FILES_BUSY] = "is open for writing in a program that runs",
 };
 
 const char *files_refusal_text(enum files_refusal r)

@@ -41,6 +41,7 @@ enum files_refusal {
     FILES_FULL,
     FILES_MISMATCH,
     FILES_CHANGED,
+    FILES_BUSY, // a program has it open for writing
 };
 
 // What is wrong with a path, to be put behind it: "is a folder". Static text.
@@ -155,9 +156,13 @@ int files_write_add(struct files_write *w, const void *data, size_t len);
 // With FILES_MATCH, what a program writes in the microseconds between look and rename is lost.
 int files_write_commit(struct files_write *w);
 // Instead of files_write_commit(): in the place of the file that `old` is (files_open()), if it
-// still holds these bytes. A program that rewrites it at the same time loses nothing that it wrote
-// before the exchange; what it writes to the old file's descriptor afterwards goes with that file.
-// FILES_CHANGED: it was written to or replaced meanwhile, and stays.
+// still holds these bytes and no program can write to it any more. FILES_CHANGED: it was written to
+// or replaced meanwhile; FILES_BUSY; in both cases it stays.
+// How: the two change places (rename(2), RENAME_EXCHANGE), so that nobody can open the old one any
+// more; then a read lease (fcntl(2), F_SETLEASE), which there is none for what is open for writing,
+// and a look at its bytes; if that fails they change back. Lost is a write only where one program
+// writes to the old file and another one to the new one in the microseconds in between, or where
+// the file system has no leases or the file other names.
 int files_write_commit_over(struct files_write *w, const struct files_file *old, const void *data,
                             size_t len);
 // Releases; what is not committed vanishes. Harmless on a zeroed, finished or failed one.

@@ -214,15 +214,32 @@ static int exchange(const struct files_write *w)
     return renameat2(w->parts, w->temp, w->parent, w->name, RENAME_EXCHANGE) ? -errno : 0;
 }
 
-// What was taken out was not what had been read: it goes back. If somebody has written to the new
-// file by then, that is the last word.
-static void exchange_back(struct files_write *w, const struct stat *written)
+// What was taken out was not what had been read, or not at rest: it goes back. Unless somebody has
+// written to the new file by then: that is the last word. Does the new file stand?
+static bool exchange_back(const struct files_write *w, const struct stat *written)
 {
     struct stat now;
-    if (exchange(w) == 0 && is_entry(w->parts, w->temp, written) && !fstat(w->fd, &now) &&
-        !files_same(&now, written)) {
-        exchange(w);
+    if (exchange(w) || !is_entry(w->parts, w->temp, written)) {
+        return false; // removed or replaced, which is the last word, too
     }
+    return !fstat(w->fd, &now) && !files_same(&now, written) && exchange(w) == 0;
+}
+
+// Nobody can open the file any more; has somebody still got it open for writing? A lease is its
+// owner's to take, so it belongs to the service for that long. 0 or FILES_BUSY.
+static int at_rest(const struct files_write *w, const struct files_file *old)
+{
+    struct stat st;
+    if (fstat(old->fd, &st) || st.st_nlink != 1 || st.st_mode & (S_ISUID | S_ISGID) ||
+        fchown(old->fd, geteuid(), (gid_t)-1)) {
+        return 0; // cannot be asked
+    }
+    bool busy = fcntl(old->fd, F_SETLEASE, F_RDLCK) && errno == EAGAIN;
+    fcntl(old->fd, F_SETLEASE, F_UNLCK);
+    if (fchown(old->fd, w->files.uid, (gid_t)-1)) {
+        return -errno;
+    }
+    return busy ? FILES_BUSY : 0;
 }
 
 int files_write_commit_over(struct files_write *w, const struct files_file *old, const void *data,
@@ -247,11 +264,9 @@ int files_write_commit_over(struct files_write *w, const struct files_file *old,
     if (e) { // ENOENT: it was removed
         return e == -ENOENT ? FILES_CHANGED : files_refuse(e);
     }
-    e = is_entry(w->parts, w->temp, &old->looked) ? same_bytes(old, data, len) : FILES_CHANGED;
-    if (e) {
-        exchange_back(w, &written);
-    }
-    return e;
+    e = is_entry(w->parts, w->temp, &old->looked) ? at_rest(w, old) : FILES_CHANGED;
+    e = e ? e : same_bytes(old, data, len);
+    return e && !exchange_back(w, &written) ? e : 0;
 }
 
 void files_write_drop(struct files_write *w)

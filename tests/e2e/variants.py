@@ -93,7 +93,7 @@ CON-02 -   CON-06 L   CON-09 -   CON-11 L   CON-03 L   CON-04 -   CON-05 -   CON
 BIG-03 -   BIG-02 -
 ENV-02 LU  ENV-03 L   ENV-04 L
 FS-08 LU   FS-16 -    FS-18 -    FS-19 L   FS-05 LU   FS-06 LU   FS-10 -   FS-11 -   FS-12 LU   FS-14 LU
-FS-20 -
+FS-20 -    FS-01 -    FS-02 -    FS-03 -    FS-13 LU
 KER-01 -   KER-03 -   KER-04 -   KER-05 -   KER-06 -   KER-07 L
 LIM-01 -   LIM-04 LU groups   LIM-05 -   LIM-06 LU groups   LIM-07 -   LIM-08 LU groups   LIM-10 LU groups
 LIM-11 LU  LIM-12 LU   LIM-13 LU   LIM-14 LU   LIM-16 LU   LIM-17 -   LIM-18 LU groups
