@@ -241,7 +241,7 @@ static int config_main(int argc, char **argv, const struct cli_places *places)
     (void)argc, (void)places;
     struct options o = {};
     struct option_rest rest = {};
-    struct front_settings settings = {};
+    static struct front_settings settings; // too large for a frame of the sanitizers' build
     int status = 0;
     if (verb_begin(&verb_config, argv, &o, &rest, &status)) {
         status = tell(&o, &rest, &settings);

@@ -106,7 +106,7 @@ void guest_check(struct guest *g)
 {
     struct json_error why = {{0}};
     if (json_check(g->value, g->value_len, &why)) {
-        snprintf(g->malformed, sizeof g->malformed, "malformed result: %s", why.text);
+        snprintf(g->malformed, sizeof g->malformed, "malformed result: %.140s", why.text);
     }
 }
 
