@@ -4,6 +4,7 @@
 #include "api/schema.h"
 #include "codec/json.h"
 #include "model/job.h"
+#include "tools/tool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -228,6 +229,50 @@ static void agents_tools_are_declared(void **state)
         "edits[0].line: must be a string or a whole number, not true");
 }
 
+// A code tool of such a name would stand beside the built-in one.
+static void built_in_tools_keep_their_names(void **state)
+{
+    (void)state;
+    for (int i = 0; i < AGENT_TOOLS; i++) {
+        const char *const *one = tool_builtin_names;
+        while (*one && strcmp(*one, agent_tool_names[i]) != 0) {
+            one++;
+        }
+        assert_non_null(*one);
+    }
+    // What a caller may ask for is what a job may.
+    assert_string_equal(check(&schema_tool_execute, "{\"timeout\":600}"), "");
+    assert_string_equal(check(&schema_tool_execute, "{\"timeout\":601}"),
+                        "timeout: 601 is above the maximum of 600");
+    assert_int_equal(limit_specs[LIMIT_TIMEOUT].max, 600000);
+}
+
+static void models_are_given_one_piece(void **state)
+{
+    (void)state;
+    static const char *const only[] = {"path", "edits", NULL};
+    AUTO_BUF struct buf out = BUF_INIT(1 << 20);
+    schema_write_whole(&out, NULL, &schema_agent_artifact, NULL);
+    assert_int_equal(out.error, 0);
+    assert_null(strstr(out.data, "$ref"));
+    assert_null(strstr(out.data, "null"));
+    assert_non_null(strstr(out.data, "\"items\":{\"anyOf\":[{\"type\":\"string\"},"
+                                     "{\"type\":\"object\",\"required\":[\"path\"],"));
+    buf_clear(&out);
+    schema_write_whole(&out, NULL, &schema_execute_code, NULL); // with limits in it
+    assert_null(strstr(out.data, "$ref"));
+    assert_non_null(strstr(out.data, "\"memory_mb\":{"));
+    buf_clear(&out);
+    schema_write_whole(&out, NULL, &schema_agent_edit, only);
+    assert_null(strstr(out.data, "\"tag\""));
+    assert_non_null(strstr(out.data, "\"required\":[\"path\",\"edits\"]"));
+    // For openapi.json nothing has changed: others by name, and null beside what may be absent.
+    buf_clear(&out);
+    schema_write(&out, NULL, &schema_agent_artifact);
+    assert_non_null(strstr(out.data, "#/components/schemas/AgentArtifactWish"));
+    assert_non_null(strstr(out.data, "[\"integer\",\"null\"]"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +285,8 @@ int main(void)
         cmocka_unit_test(knows_forms),
         cmocka_unit_test(fields_are_sound),
         cmocka_unit_test(agents_tools_are_declared),
+        cmocka_unit_test(built_in_tools_keep_their_names),
+        cmocka_unit_test(models_are_given_one_piece),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     buf_free(&faults);
