@@ -34,13 +34,17 @@ static bool type_known(struct node_name type)
     return false;
 }
 
-// What `v` at NAME below is no good as.
+// What `v` at NAME below should be and is not; NULL: nothing is there.
 static void fault_at(struct node_check *c, const char *name, const char *what, yyjson_val *v)
 {
     char shown[SHOWN_BYTES];
     size_t len = c->path.len;
     buf_printf(&c->path, "%s%s", *name ? "." : "", name);
-    node_fault(c, "%s, not %s", what, job_show(v, shown));
+    if (v) {
+        node_fault(c, "%s, not %s", what, job_show(v, shown));
+    } else {
+        node_fault(c, "is missing");
+    }
     node_path_to(c, len);
 }
 
