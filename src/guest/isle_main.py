@@ -111,7 +111,7 @@ def fault_of(tree, source, path):
     nodes = list(nodes_of(tree))
     if any(map(may_define, nodes)):
         return None
-    if not is_bound(source, path):
+    if not (is_bound(source, path) or any(map(is_assigned, nodes))):
         return NO_MAIN, None
     binders = [node for node in nodes if binds_main(node)]
     for statement in tree.body:
@@ -161,6 +161,11 @@ def is_bound(source, path):
             return True
         pending += table.children
     return False
+
+
+def is_assigned(node):
+    """By an expression: in a comprehension of the top level, the module's."""
+    return type(node) is ast.NamedExpr and node.target.id == "main"
 
 
 def may_define(node):

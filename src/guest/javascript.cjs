@@ -417,11 +417,14 @@ function run(source, options) {
 
 function check(source, options) {
   const text = source.toString().replace(/^\uFEFF/, '');
-  const file = `${options.code_dir ?? '/code'}/${options.name}`;
-  const url = pathToFileURL(file).href;
+  const root = options.code_dir ?? '/code';
+  const file = `${root}/${options.name}`;
+  const written = `${options.code_dir ?? '/dev/shm/code'}/${path.parse(file).name}.mjs`;
+  const place = { file: written, url: pathToFileURL(file).href };
+  fs.mkdirSync(path.dirname(written), { recursive: true });
   const compile = (kind, tail) =>
     kind === 'async' ? compileAsync(text, file, tail) : compileCalling(text, file, tail);
-  return require('./javascript_check.cjs').check(text, url, () => chooseKind(text, file, ''), compile, NO_MAIN);
+  return require('./javascript_check.cjs').check(text, place, () => chooseKind(text, file, ''), compile, NO_MAIN);
 }
 
 // CommonJS with a tail. What is wrong without it is told of the code as it stands.

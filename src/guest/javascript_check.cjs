@@ -31,6 +31,15 @@ function faultOf(error) {
   return { message: `${error.name}: ${error.message}`, line: line === undefined ? null : Number(line) };
 }
 
+// Of a module the engine does not say where to anyone but a person who starts it.
+function faultOfModule(text, file, error) {
+  require('node:fs').writeFileSync(file, text);
+  const { stderr } = require('node:child_process').spawnSync(process.execPath, ['--check', file], { encoding: 'utf8' });
+  const line = /^[^\n]*:(\d+)\n/.exec(stderr)?.[1];
+  const message = /^SyntaxError: .*$/m.exec(stderr)?.[0];
+  return { message: message ?? `${error.name}: ${error.message}`, line: line === undefined ? null : Number(line) };
+}
+
 // Asks for the module `text`, and ends it where its first import would be looked for: it has been
 // parsed then, and nothing has run. The error of the parser, or undefined.
 function moduleProbe(url) {
@@ -50,7 +59,7 @@ function moduleProbe(url) {
     },
   });
   return (text) => {
-    texts.push(`${text}\n;import 'isle:end';`);
+    texts.push(`${text}\nimport 'isle:end';`);
     return import(`${url}?${texts.length - 1}`).then(
       () => undefined,
       (error) => (error === END || error?.cause === END ? undefined : error),
@@ -58,10 +67,10 @@ function moduleProbe(url) {
   };
 }
 
-async function checkModule(text, url) {
+async function checkModule(text, { file, url }) {
   const probe = moduleProbe(url);
   const error = await probe(text);
-  if (error) return { error };
+  if (error) return { fault: faultOfModule(text, file, error) };
   for (const [line, message] of [
     ['let main;', DECLARED],
     ["export { default as main } from 'isle:end';", "Duplicate export of 'main'"],
@@ -75,16 +84,17 @@ async function checkModule(text, url) {
 // `compile(kind, tail)`: as it would be run, with a line more at its end.
 function checkFunction(kind, compile) {
   const { error } = attempt(() => compile(kind, ''));
-  if (error) return { error };
+  if (error) return { fault: faultOf(error) };
   return { declared: attempt(() => compile(kind, ';let main;')).error?.message === DECLARED };
 }
 
-// {errors: [{message, line}]}: only what is certain. `choose()`: how it is run.
-async function check(text, url, choose, compile, noMain) {
+// {errors: [{message, line}]}: only what is certain. `choose()`: how it is run; `place`: of a module,
+// {file, url}.
+async function check(text, place, choose, compile, noMain) {
   const { value: chosen, error: wrong } = attempt(choose);
   if (wrong) return { errors: [faultOf(wrong)] };
-  const found = chosen.kind === 'module' ? await checkModule(text, url) : checkFunction(chosen.kind, compile);
-  if (found.error) return { errors: [faultOf(found.error)] };
+  const found = chosen.kind === 'module' ? await checkModule(text, place) : checkFunction(chosen.kind, compile);
+  if (found.fault) return { errors: [found.fault] };
   if (found.declared || MAY_DEFINE.test(text)) return { errors: [] };
   return { errors: [{ message: noMain, line: null }] };
 }

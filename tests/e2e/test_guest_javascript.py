@@ -328,11 +328,101 @@ def test_closed_channel(run):
     assert r.frames == [] and r.status == 0
 
 
-def test_function_mode(run):
-    mode = {"mode": "function"}
-    assert run("function main(inputs) { return {sum: inputs.a + 1} }", {"a": 1}, **mode).value == {"sum": 2}
-    assert run("const main = (p) => 5", **mode).value == {"result": 5}
-    assert run("async function main() { return [require('path').sep] }", **mode).value == {"result": ["/"]}
-    assert run("import p from 'path'; export function main() { return {s: p.sep} }", **mode).value == {"s": "/"}
-    r = run("const x = 1", **mode)
-    assert r.status == 1 and "main" in r.error["message"]
+MAIN = {"mode": "function"}
+NO_MAIN = "the code defines no function main: the outputs are what main(inputs) returns"
+RETURNED = "a top-level return was reached: the outputs are what main returns"
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("'use strict'; function main(inputs) { return { sum: inputs.a + 1 } } // last", {"sum": 2}),
+        ("const main = (p) => p.b", {"result": 10**30}),
+        ("const x = await Promise.resolve(5); async function main() { return [x] }", {"result": [5]}),
+        ("import p from 'path';\nfunction main() { return { s: p.sep, here: typeof $isle_main } }", {"s": "/", "here": "undefined"}),
+        ("import p from 'path'; const f = () => p.sep; export { f as main }", {"result": "/"}),
+        ("export default async ({ a }) => ({ a })", {"a": 1}),
+        ("import 'fs'; export function main() { return 1 } export default 5", {"result": 1}),
+        ("module.exports = { main: () => require('path').sep }", {"result": "/"}),
+        ("if (params.a) main = () => this === module.exports", {"result": True}),
+        ("#!/usr/bin/env node\nlet main = () => ({ then: (f) => f(6) })", {"result": 6}),
+        ("const { main } = { main() { return arguments.length } }", {"result": 1}),
+        ("function main() { process.exit(0) }", None),
+    ],
+)  # fmt: skip
+def test_main_is_called(run, code, value):
+    assert run(code, b'{"a": 1, "b": 1%030d}' % 0, **MAIN).value == value
+    assert run(code, mode="check").value == {"errors": []}
+
+
+def test_main_fails_in_its_own_place(run):
+    for head, name in (("", "snippet.js"), ("await 1;", "snippet.js"), ("import 'fs';", "snippet.mjs")):
+        r = run(f"{head}\nfunction main(p) {{\n  throw new TypeError('bad')\n}}", **MAIN)
+        assert r.error == {"type": "TypeError", "message": "bad"} and f"/{name}:3:9)\n" in r.err, r.err
+    r = run("async function main(p) {\n  await 1; p.a.b\n}", **MAIN)
+    assert r.error["type"] == "TypeError" and "/snippet.js:2:16)" in r.err
+    r = run("async function main(p) { await new Promise(() => {}) }", **MAIN)
+    assert r.error["type"] == "UnsettledAwait" and r.status == 13
+    r = run("function main(p) { return 1 }\nif (params.a) return", {"a": 1}, **MAIN)
+    assert (r.status, r.err, r.error) == (1, RETURNED + "\n", {"type": "", "message": RETURNED})
+    assert run("await 1; function main(p) { return 1 }\nreturn 5", **MAIN).error["message"] == RETURNED
+    r = run("process.on('exit', () => { process.exitCode = 0 }); const main = 1", **MAIN)
+    assert r.error["message"] == "main is no function: it is of type number"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "const x = 1",
+        "// main\nlet a = b.main; main()",
+        "class A { main() {} }",
+        "console.log('ran'); await 1",
+        "console.log('ran');\nimport './not-there.js'; const x = main",
+        "import { other } from 'fs'; console.log(import.meta.main)",
+    ],
+)
+def test_no_main(run, code):
+    r = run(code, mode="check")
+    assert (r.value, r.out, r.err) == ({"errors": [{"message": NO_MAIN, "line": None}]}, "", "")
+
+
+def test_no_main_when_run(run):
+    for code in ("const x = 1", "await 1", "import 'fs'"):
+        r = run(code, **MAIN)
+        assert (r.status, r.err, r.error) == (1, NO_MAIN + "\n", {"type": "", "message": NO_MAIN}), code
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if (params) { function main() {} }",
+        "[main] = [() => 1]",
+        "main ??= () => 1",
+        "Object.assign(exports, { ['ma' + 'in']: () => 1 })",
+        "eval('var main = () => 1')",
+        "globalThis['ma' + 'in'] = () => 1",
+        "m\\u0061in = () => 1",
+        "export * from './other.js'",
+        "import { main } from './other.js'",
+        "console.log('ran'); export const main = () => 1",
+        "console.log('ran'); const x = await 1; async function main() {}",
+    ],
+)
+def test_nothing_is_said_against(run, code):
+    r = run(code, mode="check")
+    assert (r.value, r.out, r.err) == ({"errors": []}, "", "")
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "line"),
+    [
+        ("\nfunction main( {", "Unexpected end of input", 2),
+        ("await 1;\nfunction main() { return 1 + ; }", "Unexpected token ';'", 2),
+        ("\n\nimport 'fs'; let a; let a;", "Identifier 'a' has already been declared", 3),
+        ("function main() {}\nimport 'fs'; return 1", "Illegal return statement", 2),
+        ("if (1)", "Unexpected end of input", 1),
+        ("import 'fs';\nif (1)", "Unexpected end of input", 2),
+    ],
+)
+def test_syntax_is_told(run, code, message, line):
+    assert run(code, mode="check").value == {"errors": [{"message": f"SyntaxError: {message}", "line": line}]}

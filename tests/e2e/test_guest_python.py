@@ -452,14 +452,123 @@ def test_no_memory_left(run):
     assert r.status == 1 and r.error["type"] == "MemoryError" and "MemoryError" in r.err
 
 
-def test_function_mode(run):
-    mode = {"mode": "function"}
-    assert run("def main(inputs): return {'sum': inputs['a'] + 1}", {"a": 1}, **mode).value == {"sum": 2}
-    assert run("def main(params): return 5", **mode).value == {"result": 5}
-    assert run("def main(): return [1]", **mode).value == {"result": [1]}
-    assert run("async def main(p): return {'x': 1}", **mode).value == {"x": 1}
-    r = run("x = 1", **mode)
-    assert r.status == 1 and "main" in r.error["message"]
+MAIN = {"mode": "function"}
+
+
+def test_main_is_called(run):
+    assert run("def main(inputs): return {'sum': inputs['a'] + 1}", {"a": 1}, **MAIN).value == {"sum": 2}
+    assert run("def main(): return [1]", **MAIN).value == {"result": [1]}
+    assert run("main = lambda *a: len(a)", **MAIN).value == {"result": 1}
+    assert run("from functools import partial\nmain = partial(lambda x, p: x, 7)", **MAIN).value == {"result": 7}
+    assert run("import sys\ndef main(p): sys.exit(0)", **MAIN).value is None
+    # a decorator that passes on what it is given; one that takes the inputs apart
+    decorator = """
+    import functools
+    def plain(f):
+        @functools.wraps(f)
+        def wrapper(*args, **kw): return f(*args, **kw)
+        return wrapper
+    def apart(f):
+        @functools.wraps(f)
+        def wrapper(inputs): return f(**inputs)
+        return wrapper
+    """
+    assert run(decorator + "@plain\n    def main(): return 4", **MAIN).value == {"result": 4}
+    assert run(decorator + "@apart\n    def main(a, b): return a + b", {"a": 1, "b": 2}, **MAIN).value == {"result": 3}
+
+
+def test_main_awaits_where_the_top_level_did(run):
+    assert run("async def main(p): return {'x': p['x']}", {"x": 10**30}, **MAIN).value == {"x": 10**30}
+    code = """
+    import asyncio
+    queue = asyncio.Queue()
+    task = asyncio.create_task(queue.put(3))
+    await asyncio.sleep(0)
+    async def main(): return await queue.get()
+    """
+    assert run(code, **MAIN).value == {"result": 3}
+    code = "import asyncio\nawait asyncio.sleep(0)\ndef main(p): return asyncio.run(asyncio.sleep(0, 7))"
+    assert run(code, **MAIN).value == {"result": 7}
+
+
+def test_main_fails_in_its_own_place(run):
+    r = run("def main(p):\n    x = 1\n    raise ValueError('no')", **MAIN)
+    assert r.error == {"type": "ValueError", "message": "no"}
+    assert re.fullmatch(
+        r"Traceback .*:\n  File \".*/snippet.py\", line 3, in main\n    raise ValueError\('no'\)\nValueError: no\n",
+        r.err,
+    )
+    r = run("import asyncio\nasync def main(p):\n    await asyncio.sleep(0)\n    1 / 0", **MAIN)
+    assert r.err.startswith('Traceback (most recent call last):\n  File "') and 'snippet.py", line 4, in main' in r.err
+    assert "isle_main" not in r.err and "asyncio" not in r.err
+
+
+NO_MAIN = "the code defines no function main: the outputs are what main(inputs) returns"
+RETURNED = "a top-level return was reached: the outputs are what main returns"
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("x = 1", NO_MAIN),
+        ("class A:\n    def main(self): pass", NO_MAIN),
+        ("main = 5", "main is no function: it is of type int"),
+        ("def main(a, b, c=1): pass", "main needs a, b: it is called with one argument, the inputs"),
+        ("def main(p, *, k): pass", "main needs k: it is called with one argument, the inputs"),
+        ("return 5\ndef main(): pass", RETURNED),
+    ],
+)
+def test_main_that_cannot_be_called(run, code, message):
+    r = run(code, **MAIN)
+    assert (r.status, r.err, r.error) == (1, message + "\n", {"type": "", "message": message})
+    [fault] = run(code, mode="check").value["errors"]
+    assert fault["message"] == message
+
+
+def test_return_beside_main(run):
+    code = "def main(p): return 1\nif params:\n    return"
+    assert run(code, **MAIN).value == {"result": 1}
+    assert run(code, {"a": 1}, **MAIN).error["message"] == RETURNED
+    code = "import asyncio\nif params: return None\nawait asyncio.sleep(0)\nasync def main(p): return 2"
+    assert run(code, **MAIN).value == {"result": 2}
+    assert run(code, {"a": 1}, **MAIN).error["message"] == RETURNED
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "if params:\n    def main(): pass",
+        "def f():\n    global main\n    main = print",
+        "[main := x for x in [print]]",
+        "from os import *",
+        "exec('def main(): pass')",
+        "import builtins\nbuiltins.exec('def main(): pass')",
+        "globals()['main'] = print",
+        "import sys\nsys.modules['__main__'].main = print",
+        "from os import system as main",
+        "def main(a, b): pass\nmain = print",
+        "def d(f): return f\n@d\ndef main(a, b): pass",
+        "raise SystemExit('it ran')\ndef main(): pass",
+        "await x\nasync def main(): pass",
+    ],
+)
+def test_nothing_is_said_against(run, code):
+    r = run(code, mode="check")
+    assert (r.value, r.out, r.err) == ({"errors": []}, "", "")
+
+
+def test_syntax_is_told(run):
+    assert run("def main(:", mode="check").value == {"errors": [{"message": "SyntaxError: invalid syntax", "line": 1}]}
+    for code in (
+        "\0",
+        "(" * 500,
+        "-" * 100_000 + "1",
+        "# -*- coding: ascii -*-\n'é'",
+        "def main():\n\tx\n        y",
+        "continue",
+    ):
+        [fault] = run(code, mode="check").value["errors"]
+        assert re.match(r"(Syntax|Indentation|Tab|Recursion|Memory|Value)Error: .", fault["message"]), fault
 
 
 def test_what_site_does(run, tmp_path):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+
+import harness
 import pytest
 from service import API, JOBS
 
@@ -150,3 +155,32 @@ def test_checked_without_running(service):
     found = check(service, "", "python")
     assert [field for field, _ in found] == ["code"]
     assert service.post(CHECK, {}).data["errors"][0] == {"field": "language", "message": "is missing", "line": None}
+
+
+# ---- What is written down for readers
+
+
+def shell(service, script: str, cwd) -> str:
+    env = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "ISLE_URL": f"http://127.0.0.1:{service.port}"}
+    words = ["bash", "-euo", "pipefail", "-c", script]
+    r = subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=60 * harness.SLOW, check=False)
+    assert (r.returncode, r.stderr) == (0, ""), (r.stdout, r.stderr)
+    return r.stdout
+
+
+def test_what_the_guide_shows(service, tmp_path):
+    text = (harness.ROOT / "docs/workflow.md").read_text()
+    pairs = re.findall(r"^```sh\n(.*?)^```\n(?:\n```json\n(.*?)^```\n)?", text, re.S | re.M)
+    assert len(pairs) == 6
+    for script, shown in pairs:
+        said = shell(service, script, tmp_path)
+        if shown:
+            changing = {"job_id": "", "duration_ms": 0}
+            got, expected = json.loads(said)["data"], json.loads(shown)
+            assert set(got) == set(expected)
+            assert got | changing == expected | changing
+
+
+def test_the_example(service, tmp_path):
+    said = shell(service, f"python3 {harness.ROOT}/examples/service/workflow.py", tmp_path)
+    assert said == "parse says: 2 rows\n11.50 in all, most of it for melon\n"
