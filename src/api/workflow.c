@@ -5,7 +5,6 @@
 #include "api/schema.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "tools/node.h"
@@ -13,8 +12,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { HERE_BYTES = 128 << 10 }; // of a value, which is looked at on the loop
 
 // Who waited is gone: so is the reason to run it.
 static void gone(struct api_call *c)
@@ -28,11 +25,7 @@ static void end(struct api_call *c)
 {
     struct workflow *w = c->ctx;
     jobs_leave(c->with->jobs, &w->watch);
-    buf_free(&w->value);
-    buf_free(&w->outputs);
-    buf_free(&w->undeclared);
-    buf_free(&w->faults);
-    buf_free(&w->rest);
+    jobs_result_release(w->result);
     free(w);
 }
 
@@ -46,15 +39,8 @@ void workflow_start(struct api_call *c, struct jobs_submission *s, workflow_ende
         api_fail(c, API_INTERNAL, "no memory");
         return;
     }
-    *w = (struct workflow){
-        .watch = {.ended = ended, .ctx = w},
-        .call = c,
-        .value = BUF_INIT(JOB_CALL_ANSWER_MAX),
-        .outputs = BUF_INIT(JOB_CALL_ANSWER_MAX),
-        .undeclared = BUF_INIT(JOB_CALL_ANSWER_MAX),
-        .faults = BUF_INIT(WORKFLOW_FAULTS_BYTES),
-        .rest = BUF_INIT(JOB_CALL_ANSWER_MAX),
-    };
+    w->call = c;
+    w->watch = (struct jobs_watch){.ended = ended, .ctx = w};
     c->ctx = w;
     c->gone = gone;
     c->end = end;
@@ -66,92 +52,69 @@ void workflow_start(struct api_call *c, struct jobs_submission *s, workflow_ende
 
 // ---- Its end.
 
-static void answer(struct workflow *w, enum reason reason, const char *error)
+static void put_answer(struct buf *out, const struct result *r, enum reason reason,
+                       const char *error, const struct buf *outputs, const struct buf *undeclared)
 {
-    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
     bool success = reason == REASON_OK;
-    json_begin(&data, NULL, '{');
-    json_put_json(&data, "outputs", success ? buf_text(&w->outputs) : NULL);
-    json_put_text(&data, "error", error);
-    json_put_bool(&data, "success", success);
-    json_put_text(&data, "reason", reason_names[reason]);
-    json_put_json(&data, "undeclared", success ? buf_text(&w->undeclared) : "[]");
-    buf_putc(&data, ',');
-    buf_add(&data, w->rest.data + 1, w->rest.len - 1); // an object, which goes on here
-    if (data.error || w->rest.error) {
-        buf_free(&data);
-        api_fail(w->call, API_INTERNAL, "no memory for the answer");
-        return;
-    }
-    api_reply(w->call, 200, &data);
+    json_begin(out, NULL, '{');
+    json_put_json(out, "outputs", success ? buf_text(outputs) : NULL);
+    json_put_text(out, "error", error);
+    result_put_logs(out, r);
+    json_put_bool(out, "success", success);
+    json_put_text(out, "reason", reason_names[reason]);
+    json_put_text(out, "job_id", r->job_id);
+    json_put_int(out, "duration_ms", result_duration_ms(r));
+    json_put_json(out, "undeclared", success ? buf_text(undeclared) : "[]");
+    json_put_bytes(out, "stderr", buf_text(&r->err), r->err.len);
+    json_end(out, '}');
 }
 
-// On whichever thread.
-static void hold_against(struct work *work)
+// The value against what is declared.
+static int hold_against(struct api_call *c, const struct result *r, struct buf *outputs,
+                        struct buf *undeclared, struct buf *faults)
 {
-    struct workflow *w = work->ctx;
     struct json_error ignored;
-    yyjson_doc *value = json_parse(w->value.data, w->value.len, &ignored);
-    yyjson_doc *declared = json_parse_envelope(w->call->kept.data, w->call->kept.len, &ignored);
-    w->error = value && declared
-                   ? node_outputs(yyjson_doc_get_root(declared), yyjson_doc_get_root(value),
-                                  &w->outputs, &w->undeclared, &w->faults)
-                   : -ENOMEM;
+    const char *text = r->value ? r->value : "null";
+    yyjson_doc *value = json_parse(text, r->value ? r->value_len : strlen(text), &ignored);
+    yyjson_doc *declared = json_parse_envelope(c->kept.data, c->kept.len, &ignored);
+    int e = value && declared
+                ? node_outputs(yyjson_doc_get_root(declared), yyjson_doc_get_root(value), outputs,
+                               undeclared, faults)
+                : -ENOMEM;
     yyjson_doc_free(value);
     yyjson_doc_free(declared);
+    return e;
 }
 
-static void tell(struct workflow *w)
+static void write_answer(struct api_call *c, struct buf *data)
 {
-    AUTO_BUF struct buf text = BUF_INIT(2 * WORKFLOW_FAULTS_BYTES);
-    if (w->error && w->error != -EINVAL) {
-        api_fail(w->call, API_INTERNAL, "no memory for the answer");
+    const struct workflow *w = c->ctx;
+    const struct result *r = w->result;
+    AUTO_BUF struct buf outputs = BUF_INIT(JOB_CALL_ANSWER_MAX), undeclared = outputs,
+                        faults = BUF_INIT(WORKFLOW_FAULTS_BYTES),
+                        error = BUF_INIT(2 * WORKFLOW_FAULTS_BYTES);
+    if (r->reason != REASON_OK) {
+        put_answer(data, r, r->reason, r->error, NULL, NULL);
         return;
     }
-    workflow_join(&text, &w->faults);
-    answer(w, w->error ? REASON_ERROR : REASON_OK, w->error ? buf_text(&text) : NULL);
-}
-
-static void was_held(struct work *work)
-{
-    struct workflow *w = work->ctx;
-    struct api_call *c = w->call;
-    if (!c->over) {
-        tell(w);
+    int e = hold_against(c, r, &outputs, &undeclared, &faults);
+    if (e && e != -EINVAL) {
+        data->error = e;
+        return;
     }
-    api_call_release(c);
+    workflow_join(&error, &faults);
+    put_answer(data, r, e ? REASON_ERROR : REASON_OK, e ? buf_text(&error) : NULL, &outputs,
+               &undeclared);
 }
 
 static void node_ended(struct jobs_watch *watch, const struct result *r, const char *json,
                        size_t len)
 {
     struct workflow *w = watch->ctx;
-    struct api_call *c = w->call;
     (void)json, (void)len;
-    json_begin(&w->rest, NULL, '{');
-    result_put_logs(&w->rest, r);
-    json_put_text(&w->rest, "job_id", r->job_id);
-    json_put_int(&w->rest, "duration_ms", result_duration_ms(r));
-    json_put_bytes(&w->rest, "stderr", buf_text(&r->err), r->err.len);
-    json_end(&w->rest, '}');
-    if (r->reason != REASON_OK) {
-        answer(w, r->reason, r->error);
-        return;
-    }
-    if (buf_add(&w->value, r->value ? r->value : "null", r->value ? r->value_len : 4)) {
-        api_fail(c, API_INTERNAL, "no memory for the answer");
-        return;
-    }
-    w->work = (struct work){.run = hold_against,
-                            .done = was_held,
-                            .ctx = w,
-                            .owner = hash_bytes(c->team, strlen(c->team))};
-    if (w->value.len > HERE_BYTES && work_queue(c->with->pool, &w->work) == 0) {
-        api_call_hold(c);
-        return;
-    }
-    hold_against(&w->work);
-    tell(w);
+    w->result = r;
+    jobs_result_hold(r);
+    api_reply_written(w->call, 200, jobs_result_bytes(r), write_answer);
 }
 
 // ---- Its beginning.

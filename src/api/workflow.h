@@ -22,10 +22,7 @@ void workflow_join(struct buf *out, const struct buf *faults);
 struct workflow {
     struct jobs_watch watch; // ctx: this
     struct api_call *call;
-    struct work work;
-    struct buf value, outputs, undeclared, faults;
-    struct buf rest; // an object of what else is answered
-    int error;       // of node_outputs()
+    const struct result *result; // held, once a node's job has ended
 };
 typedef void workflow_ended(struct jobs_watch *w, const struct result *r, const char *json,
                             size_t len);
