@@ -81,7 +81,7 @@ B12 LU   B13 LU   B14 LU   B15 LU   B17 LU   B18 LU   B19 LU groups     B20 LU  
 C01 -    C03 -    C04 -    C05 -    C06 -    C07 -    C08 -    C09 -    C10 -    C11 -    C12 -    C16 -
 C17 -    C18 -    C19 -
 D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU   D05 LU   D06 LU   D08 -
-D13 -   D17 -   D18 -   D21 LU   D22 LU   D23 -   D24 -
+D13 -   D17 -   D18 -   D21 LU   D22 LU   D23 -   D24 -   D25 -
 E06 LU   E07 LU   E15 LU
 F03 LU groups     F05 LU groups     F06 LU groups     F07 LU groups     F08 LU groups     F09 LU groups
 F10 LU groups     F11 LU groups     F14 LU groups   F12 -
