@@ -12,15 +12,15 @@
 enum { TEXT_MAX = 128 << 20, CELL_MAX = 4096, COLUMNS_MAX = 12 };
 
 // Appends the cell and a NUL.
-static int put_cell(struct buf *out, yyjson_val *v)
+static int put_cell(struct buf *out, yyjson_val *v, bool json)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     if (!v || yyjson_is_null(v)) {
         return buf_add(out, "-", 2);
     }
-    if (yyjson_is_str(v)) {
+    if (!json && yyjson_is_str(v)) {
         buf_add(&text, yyjson_get_str(v), strnlen(yyjson_get_str(v), CELL_MAX));
-    } else if (yyjson_is_bool(v)) {
+    } else if (!json && yyjson_is_bool(v)) {
         buf_puts(&text, yyjson_get_bool(v) ? "yes" : "no");
     } else {
         json_write(&text, v);
@@ -80,7 +80,7 @@ static int collect(yyjson_val *array, const struct print_column *columns, size_t
     {
         for (size_t k = 0; k < n; k++) {
             size_t at = cells->len;
-            int e = put_cell(cells, member(item, columns[k].key));
+            int e = put_cell(cells, member(item, columns[k].key), columns[k].json);
             if (e) {
                 return e;
             }
@@ -139,7 +139,7 @@ int print_list(yyjson_val *data, const struct print_column *columns, size_t n)
     yyjson_val *cursor = yyjson_obj_get(data, "next_cursor");
     if (!e && yyjson_is_str(cursor)) {
         AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
-        e = put_cell(&text, cursor);
+        e = put_cell(&text, cursor, false);
         fflush(stdout);
         fprintf(stderr, "isle: there is more: --cursor %s\n", buf_text(&text));
     }
@@ -148,10 +148,11 @@ int print_list(yyjson_val *data, const struct print_column *columns, size_t n)
 
 int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n, const char *none)
 {
-    if (yyjson_arr_size(list_of(data)) == 0) {
-        fprintf(stderr, "isle: %s\n", none);
+    if (yyjson_arr_size(list_of(data)) > 0) {
+        return print_list(data, columns, n);
     }
-    return print_list(data, columns, n);
+    fprintf(stderr, "isle: %s\n", none);
+    return 0;
 }
 
 int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n)
@@ -163,7 +164,7 @@ int print_fields(FILE *out, yyjson_val *object, const struct print_column *colum
             continue;
         }
         buf_clear(&cell);
-        int e = put_cell(&cell, v);
+        int e = put_cell(&cell, v, columns[k].json);
         if (e) {
             return e;
         }
@@ -175,7 +176,7 @@ int print_fields(FILE *out, yyjson_val *object, const struct print_column *colum
 int print_word(FILE *out, yyjson_val *value)
 {
     AUTO_BUF struct buf cell = BUF_INIT(TEXT_MAX);
-    int e = put_cell(&cell, value);
+    int e = put_cell(&cell, value, false);
     if (!e) {
         fprintf(out, "%s\n", buf_text(&cell));
     }

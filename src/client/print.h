@@ -10,6 +10,7 @@
 struct print_column {
     const char *head;
     const char *key; // of an object; "a.b" is a member of a member
+    bool json;       // as JSON even where it is true, false or text
 };
 
 // Objects of an array, one a line: at a terminal in columns with a head, else with tabs between.

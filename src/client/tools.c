@@ -15,13 +15,10 @@ enum { PAGES_MAX = 20, PAGE = 1000, IMPORT_MAX = 64 << 20 };
 #define note(...) (void)verb_complain(NULL, __VA_ARGS__)
 
 static const struct print_column list_columns[] = {
-    {"tool", "name"},
-    {"id", "id"},
-    {"version", "version"},
-    {"enabled", "is_enabled"},
-    {"may", "permission"},
-    {"updated", "updated_at"},
-    {"description", "description"},
+    {"tool", "name"},          {"id", "id"},
+    {"version", "version"},    {"enabled", "is_enabled"},
+    {"may", "permission"},     {"shared by", "shared_by"},
+    {"updated", "updated_at"}, {"description", "description"},
 };
 
 static const struct print_column show_fields[] = {
@@ -46,8 +43,9 @@ static const struct print_column show_fields[] = {
 };
 
 static const struct print_column parameter_columns[] = {
-    {"parameter", "name"},  {"type", "type"},    {"required", "required"},
-    {"default", "default"}, {"choices", "enum"}, {"description", "description"},
+    {"parameter", "name"},    {"type", "type"},
+    {"required", "required"}, {"default", "default", .json = true},
+    {"choices", "enum"},      {"description", "description"},
 };
 
 // ---- Which one
@@ -69,11 +67,12 @@ void tools_put_value(struct buf *out, yyjson_val *key, yyjson_val *value)
     tools_put(out, yyjson_get_str(key), yyjson_get_len(key), buf_text(&text));
 }
 
-// What the service says of it comes into paths: an id is an id.
+// A UUID, which no name can be. What the service says of one comes into paths.
 static bool is_id(const char *text)
 {
-    return text && strlen(text) < TOOLS_ID_MAX &&
-           strspn(text, "0123456789abcdefABCDEF-") == strlen(text) && strchr(text, '-');
+    enum { UUID_CHARS = 36 };
+    return text && strlen(text) == UUID_CHARS && strspn(text, "0123456789abcdef-") == UUID_CHARS &&
+           text[8] == '-';
 }
 
 struct search {
@@ -131,7 +130,7 @@ static int search_all(struct client *c, struct search *s)
 int tools_find(struct client *c, char ret_id[TOOLS_ID_MAX])
 {
     struct search s = {.name = c->command.operands[0]};
-    if (is_id(s.name)) { // no name has a hyphen
+    if (is_id(s.name)) {
         snprintf(ret_id, TOOLS_ID_MAX, "%s", s.name);
         return 0;
     }
@@ -175,15 +174,15 @@ static int call_one(struct client *c, const char *method, const char *behind,
     return client_tell(c, &call, print);
 }
 
-yyjson_val *tools_fetch(struct client *c, yyjson_doc **ret_doc, int *ret_status)
+yyjson_val *tools_fetch(struct client *c, char ret_id[TOOLS_ID_MAX], yyjson_doc **ret_doc,
+                        int *ret_status)
 {
     AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-    char id[TOOLS_ID_MAX];
-    *ret_status = tools_find(c, id);
+    *ret_status = tools_find(c, ret_id);
     if (*ret_status) {
         return NULL;
     }
-    client_path(&path, TOOLS "/%s", id);
+    client_path(&path, TOOLS "/%s", ret_id);
     struct call call = CALL_INIT("GET", buf_text(&path));
     return client_ask(c, &call, ret_doc, ret_status);
 }

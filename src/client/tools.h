@@ -12,7 +12,8 @@ enum { TOOLS_ID_MAX = 64 };
 int tools_find(struct client *c, char ret_id[TOOLS_ID_MAX]);
 
 // The same tool, whole; *ret_doc owns it. NULL after a complaint, and *ret_status is the process's.
-yyjson_val *tools_fetch(struct client *c, yyjson_doc **ret_doc, int *ret_status);
+yyjson_val *tools_fetch(struct client *c, char ret_id[TOOLS_ID_MAX], yyjson_doc **ret_doc,
+                        int *ret_status);
 
 // An object's member with any key: the value, which is JSON.
 void tools_put(struct buf *out, const char *key, size_t len, const char *json);

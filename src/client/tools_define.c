@@ -192,7 +192,8 @@ static int put_parameters(struct definition *d)
             return complain("not enough memory");
         }
         if (!utf8_valid(text, strlen(text))) {
-            return complain("--parameter: %.100s: not valid UTF-8", text);
+            return complain("--parameter: number %zu: not valid UTF-8 at byte %zu", i + 1,
+                            utf8_valid_prefix(text, strlen(text)));
         }
         read_spec(text, &s);
         status = put_spec(&d->out, &s);
@@ -281,7 +282,7 @@ static void put_name_of(struct buf *out, const char *file)
 
 // What an answer of the service has beside a definition: `isle tools show --json` may be edited and
 // handed in again. Its `version` stays in an update: it must still be that one.
-static const char *const answered[] = {"id",         "team_id",    "permission",
+static const char *const answered[] = {"id",         "shared_by",  "permission",
                                        "created_at", "updated_at", NULL};
 
 // 0 or an exit status after a complaint.
@@ -382,12 +383,13 @@ static int update(struct definition *d)
 {
     AUTO_BUF struct buf path = BUF_INIT(1 << 16);
     yyjson_doc *doc;
+    char id[TOOLS_ID_MAX];
     int status = 0;
-    yyjson_val *tool = tools_fetch(d->c, &doc, &status);
+    yyjson_val *tool = tools_fetch(d->c, id, &doc, &status);
     if (!tool) {
         return status;
     }
-    client_path(&path, TOOLS "/%s", yyjson_get_str(yyjson_obj_get(tool, "id")));
+    client_path(&path, TOOLS "/%s", id);
     d->code_config = d->whole ? d->code_config : yyjson_obj_get(tool, "code_config");
     status = put_definition(d, false);
     put_seen_version(d, tool);

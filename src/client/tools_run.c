@@ -67,7 +67,8 @@ static int check_words(const struct remote_command *c)
             return verb_complain("tools", "%.100s: an argument is NAME=VALUE", word);
         }
         if (!utf8_valid(word, strlen(word))) {
-            return verb_complain("tools", "%.100s: not valid UTF-8", word);
+            return verb_complain("tools", "argument %zu: not valid UTF-8 at byte %zu", i,
+                                 utf8_valid_prefix(word, strlen(word)));
         }
         if (is_word(c, word, (size_t)(value - word), i)) {
             return verb_complain("tools", "%.*s: given twice", (int)(value - word), word);
@@ -104,12 +105,12 @@ static int put_file(const struct client *c, struct buf *out)
     return status;
 }
 
-static int put_call(const struct client *c, struct buf *body, yyjson_val *tool)
+static int put_call(const struct client *c, struct buf *body, const char *id, yyjson_val *tool)
 {
     const struct remote_options *o = &c->command.options;
     int status = 0;
     json_begin(body, NULL, '{');
-    json_put_text(body, "tool_id", yyjson_get_str(yyjson_obj_get(tool, "id")));
+    json_put_text(body, "tool_id", id);
     json_begin(body, "arguments", '{');
     status = o->arguments ? put_file(c, body) : 0;
     for (size_t i = 1; !status && i < c->command.n_operands; i++) {
@@ -135,14 +136,15 @@ static int put_call(const struct client *c, struct buf *body, yyjson_val *tool)
 static int put_request(struct client *c, struct buf *body)
 {
     yyjson_doc *doc;
+    char id[TOOLS_ID_MAX];
     const char *timeout = c->command.options.timeout;
     int status = check_words(&c->command);
     if (status || (timeout && !client_number(c, "--timeout", timeout))) {
         return CLI_REFUSED;
     }
-    yyjson_val *tool = tools_fetch(c, &doc, &status);
+    yyjson_val *tool = tools_fetch(c, id, &doc, &status);
     if (tool) {
-        status = put_call(c, body, tool);
+        status = put_call(c, body, id, tool);
         yyjson_doc_free(doc);
     }
     return status;

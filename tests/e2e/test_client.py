@@ -307,11 +307,11 @@ def test_mistakes_are_told_by_name(service):
     assert b"ISLE_AUDIT_LOG" in odd.stderr and b"is asked" in odd.stderr
 
 
-def on_terminal(service, *args: str) -> tuple[int, str]:
+def on_terminal(service, *args: str, **more: str) -> tuple[int, str]:
     pid, fd = pty.fork()
     if pid == 0:
         env = {"PATH": "/usr/bin:/bin", "ISLE_URL": f"http://127.0.0.1:{service.port}", "TERM": "xterm"}
-        os.execve(harness.ISLE, [str(harness.ISLE), *args], env)
+        os.execve(harness.ISLE, [str(harness.ISLE), *args], env | more)
     text = b""
     with contextlib.suppress(OSError):
         while piece := os.read(fd, 65536):

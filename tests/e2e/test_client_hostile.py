@@ -224,6 +224,65 @@ def test_nothing_said_steers_a_terminal(server):
                 assert r.stdout.count(b"\n") <= 20
 
 
+TOOLS = "/api/v1/tools"
+CALL = f"POST {TOOLS}/execute"
+
+
+def test_nothing_that_a_tool_is_steers_a_terminal(server):
+    """A tool may be another team's, and the service anybody's."""
+    tool = {
+        **dict.fromkeys(
+            ("id", "name", "description", "permission", "team_id", "shared_by", "is_enabled", "updated_at"), ESCAPES
+        ),
+        "version": ESCAPES,
+        "outcome": ESCAPES,
+        "parameters": [
+            dict.fromkeys(("name", "type", "default", "description"), ESCAPES),
+            ESCAPES,
+            {"enum": [ESCAPES]},
+        ],
+        "code_config": {"code": "return 1" + ESCAPES, "language": ESCAPES, "limits": {ESCAPES: 1}},
+    }
+    server.said[f"GET {TOOLS}"] = envelope({"items": [tool], "next_cursor": ESCAPES})
+    for path in ("", "/versions/2"):
+        server.said[f"GET {TOOLS}/{JOB}{path}"] = envelope(tool)
+    for path in ("/versions", "/shares"):
+        server.said[f"GET {TOOLS}/{JOB}{path}"] = envelope({"items": [tool]})
+    for way, path in (("POST", "toggle"), ("POST", "share"), ("DELETE", "share/a"), ("POST", "restore")):
+        server.said[f"{way} {TOOLS}/{JOB}/{path}"] = envelope(tool)
+    server.said[f"PUT {TOOLS}/{JOB}"] = server.said[f"DELETE {TOOLS}/{JOB}"] = envelope(tool)
+    server.said[CALL] = envelope({**RESULT, "stdout": "out" + ESCAPES, "error": ESCAPES, "result": ESCAPES})
+    for words in (
+        ["list"],
+        ["show", JOB],
+        ["versions", JOB],
+        ["versions", JOB, "2"],
+        ["shares", JOB],
+        ["enable", JOB],
+        ["share", JOB, "a", "--permission", "read_only"],
+        ["unshare", JOB, "a"],
+        ["restore", JOB, "2"],
+        ["update", JOB, "--name", "n"],
+        ["delete", JOB],
+        ["run", JOB, "a=1"],
+    ):
+        for json_too in ((), ("--json",)):
+            status, said = on_terminal(server.url, "tools", *words, *json_too)
+            assert status == 0, (words, said)
+            clean(said, "\r", "\t", "\b")
+            clean(isle(server.url, "tools", *words, *json_too).stderr)
+
+
+def test_a_search_for_a_tool_ends(server):
+    """Pages without end, names without an id, ids that are none."""
+    items = [{"name": "a", "id": "../../keys"}, {"name": "a"}, {"name": ["a"], "id": JOB}]
+    server.said[f"GET {TOOLS}"] = envelope({"items": items, "next_cursor": "again"})
+    refused(isle(server.url, "tools", "show", "a"), "no such tool")
+    assert len(server.heard) < 50 and not [h for h in server.heard if b"keys" in h]
+    server.said[f"GET {TOOLS}"] = envelope([])
+    refused(isle(server.url, "tools", "delete", "a"), "no such tool")
+
+
 def on_terminal(url: str, *words: str) -> tuple[int, bytes]:
     pid, fd = pty.fork()
     if pid == 0:
