@@ -315,7 +315,7 @@ def part_root(part: Part) -> Count:
 
 
 def part_examples(part: Part) -> Count:
-    return part.check("examples/run", env={"NO_COLOR": "1"})
+    return part.check("examples/run", env={"NO_COLOR": "1", "ISLE_EXAMPLES_ALL": "1"})
 
 
 def part_pending(part: Part) -> Count:
