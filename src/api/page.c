@@ -9,7 +9,7 @@
 enum {
     PAGE_BYTES = 1 << 20,     // a page with so many has no further row
     PAGE_MAX_BYTES = 2 << 20, // one row more has room
-    PAGE_READ_BYTES = 8 << 20,
+    PAGE_READ_BYTES = 2 << 20,
     RETRY_SECONDS = 5,
 };
 

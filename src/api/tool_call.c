@@ -1,28 +1,48 @@
 #include "api/tool_call.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
+#include "codec/json.h"
 #include "codec/json_out.h"
 #include "log/log.h"
 #include "store/record.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RETRY_SECONDS = 5 };
+enum {
+    RETRY_SECONDS = 5,
+    HERE_BYTES = 64 << 10, // up to so many are parsed on the loop: a millisecond, most often
+};
 
 const char *const tool_permission_names[] = {[STORE_OWNS] = "owner",
                                              [STORE_MAY_READ] = "read_only",
                                              [STORE_MAY_EXECUTE] = "read_execute",
                                              NULL};
 
+static void tool_call_free(struct tool_call *t)
+{
+    yyjson_doc_free(t->doc);
+    tool_done(&t->tool);
+    buf_free(&t->text);
+    buf_free(&t->faults);
+    buf_free(&t->data);
+    free(t->texts);
+    free(t);
+}
+
+// What a thread still uses is freed when it is done with it.
 static void tool_call_end(struct api_call *c)
 {
     struct tool_call *t = c->ctx;
-    free(t->texts);
-    buf_free(&t->data);
-    free(t);
+    loop_timer_clear(c->with->loop, &t->timer);
+    t->call = NULL;
+    if (!t->work.queued) {
+        tool_call_free(t);
+    }
 }
 
 struct tool_call *tool_call_new(struct api_call *c)
@@ -32,7 +52,14 @@ struct tool_call *tool_call_new(struct api_call *c)
         api_fail(c, API_INTERNAL, "no memory");
         return NULL;
     }
-    *t = (struct tool_call){.call = c, .data = BUF_INIT(TOOL_DATA_BYTES), .status = 200};
+    *t = (struct tool_call){.call = c,
+                            .doc = c->json,
+                            .body = yyjson_doc_get_root(c->json),
+                            .text = BUF_INIT(TOOL_BYTES_MAX),
+                            .faults = BUF_INIT(TOOL_FAULTS_BYTES),
+                            .data = BUF_INIT(TOOL_DATA_BYTES),
+                            .status = 200};
+    c->json = NULL;
     c->ctx = t;
     c->end = tool_call_end;
     return t;
@@ -146,6 +173,60 @@ void tool_call_list(struct tool_call *t, enum store_read_kind kind,
     json_begin(&t->data, "items", '[');
     api_call_hold(c);
     store_read(c->with->store, &q, &(struct store_reader){on_row, on_rows_end, c, NULL});
+}
+
+// ---- Parse
+
+// Perhaps on a thread: touches nothing but what is the call's own.
+static void parse(struct work *w)
+{
+    struct tool_call *t = w->ctx;
+    struct json_error ignored;
+    yyjson_doc *base = NULL;
+    tool_done(&t->tool);
+    buf_clear(&t->text);
+    buf_clear(&t->faults);
+    t->error = 0;
+    if (t->over_base) {
+        base = json_parse_envelope(t->at.body.data, t->at.body.len, &ignored);
+        t->error = base ? 0 : -EBADMSG;
+    }
+    t->error =
+        t->error ? t->error : tool_parse(t->body, yyjson_doc_get_root(base), &t->tool, &t->faults);
+    t->error = t->error ? t->error : tool_write(&t->text, &t->tool);
+    yyjson_doc_free(base);
+}
+
+static void parse_done(struct work *w)
+{
+    struct tool_call *t = w->ctx;
+    if (!t->call) {
+        tool_call_free(t);
+    } else if (t->error == -EINVAL) {
+        api_fail(t->call, API_VALIDATION, "%s", buf_text(&t->faults));
+    } else if (t->error) {
+        api_fail(t->call, API_INTERNAL, "tool: %s", strerrordesc_np(-t->error));
+    } else {
+        t->parsed(t);
+    }
+}
+
+void tool_call_parse(struct tool_call *t, bool over, void (*then)(struct tool_call *t))
+{
+    struct api_call *c = t->call;
+    t->over_base = over;
+    t->parsed = then;
+    t->work = (struct work){
+        .run = parse, .done = parse_done, .ctx = t, .owner = hash_bytes(c->team, strlen(c->team))};
+    if (c->body_len + (over ? t->at.body.len : 0) <= HERE_BYTES) {
+        parse(&t->work);
+        parse_done(&t->work);
+        return;
+    }
+    int e = work_queue(c->with->pool, &t->work);
+    if (e) {
+        api_fail_later(c, API_UNAVAILABLE, 1, "tool: %s", strerrordesc_np(-e));
+    }
 }
 
 // ---- Change

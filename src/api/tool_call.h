@@ -4,16 +4,32 @@
 #define ISLE_API_TOOL_CALL_H
 
 #include "api/call.h"
+#include "io/loop.h"
+#include "io/work.h"
 #include "store/store.h"
+#include "tools/tool.h"
 
 enum { TOOL_DATA_BYTES = 4 << 20 }; // of an answer with one definition
 
 struct tool_call {
-    struct api_call *call;
-    struct store_tool at; // as it was read last
-    struct buf data;      // of the answer
-    bool enough;          // it has no room for more
+    struct api_call *call; // NULL: the request is over
+    yyjson_val *body;      // of the request; NULL: none
+    struct store_tool at;  // as it was read last
+    struct tool tool;      // as it was parsed last, and as the store keeps it
+    struct buf text;
+    struct buf data; // of the answer
+    // of an export, which is read in pieces: the next one's turn, and behind which name it begins
+    struct loop_timer timer;
+    char after[STORE_NAME_MAX + 1];
+    size_t read;
+    bool enough;
     // inner
+    yyjson_doc *doc; // of the body
+    struct work work;
+    bool over_base;
+    struct buf faults;
+    int error;
+    void (*parsed)(struct tool_call *t);
     char *texts; // of `at`
     bool found, owner_only;
     const char *missing; // what a 404 says
@@ -42,6 +58,10 @@ void tool_call_read_version(struct tool_call *t, int64_t version,
 // Answers with a list about the tool that was read: shares or versions, each as `put` has it.
 void tool_call_list(struct tool_call *t, enum store_read_kind kind,
                     void (*put)(struct buf *out, const struct store_tool *s));
+
+// Reads the body as a definition, or (over) as a change of that of the tool that was read, into
+// t->tool and t->text; a long one on a thread. Faulty: the call fails. Then `then`.
+void tool_call_parse(struct tool_call *t, bool over, void (*then)(struct tool_call *t));
 
 // Hands in a change; once it is durable, `event` is in the audit log, then `changed`. Else the call
 // fails: what CONFLICT, STALE and the like mean is the same everywhere. `stale` (may be NULL) comes

@@ -9,10 +9,7 @@
 #include "base/fd.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
-#include "tools/tool.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,8 +17,6 @@ enum {
     BODY_BYTES = 4 << 20, // of a definition as it is sent: what is escaped takes more room
     TRIES = 5,            // of a change that another one overtakes
 };
-
-static yyjson_val *body_of(const struct api_call *c) { return yyjson_doc_get_root(c->json); }
 
 // ---- List
 
@@ -92,23 +87,7 @@ static void get_tool(struct api_call *c) { begin(c, false, reply_tool); }
 
 // ---- Create
 
-// The definition of the body over `base` (NULL: none), as the store keeps it. False: the call has
-// failed.
-static bool read_definition(struct api_call *c, yyjson_val *base, struct tool *ret,
-                            struct buf *text)
-{
-    AUTO_BUF struct buf faults = BUF_INIT(TOOL_FAULTS_BYTES);
-    int e = tool_parse(body_of(c), base, ret, &faults);
-    e = e ? e : tool_write(text, ret);
-    if (e == -EINVAL) {
-        api_fail(c, API_VALIDATION, "%s", buf_text(&faults));
-    } else if (e) {
-        api_fail(c, API_INTERNAL, "tool: %s", strerrordesc_np(-e));
-    }
-    return e == 0;
-}
-
-static void hand_in_new(struct tool_call *t, const struct tool *tool, const struct buf *text)
+static void hand_in_new(struct tool_call *t)
 {
     char id[37];
     job_new_id(id);
@@ -116,9 +95,9 @@ static void hand_in_new(struct tool_call *t, const struct tool *tool, const stru
     const struct store_write w = {.kind = STORE_TOOL_CREATE,
                                   .tool = {.id = store_text_of(id),
                                            .team = store_text_of(t->call->team),
-                                           .name = store_text_of(tool->name),
-                                           .body = {text->data, text->len},
-                                           .enabled = tool->enabled,
+                                           .name = store_text_of(t->tool.name),
+                                           .body = {t->text.data, t->text.len},
+                                           .enabled = t->tool.enabled,
                                            .created_ms = clock_wall_ms()}};
     tool_call_change(t, &w, "tool created", tool_call_answer);
 }
@@ -126,31 +105,28 @@ static void hand_in_new(struct tool_call *t, const struct tool *tool, const stru
 static void create_tool(struct api_call *c)
 {
     struct tool_call *t = tool_call_new(c);
-    struct tool tool = {0};
-    AUTO_BUF struct buf text = BUF_INIT(TOOL_BYTES_MAX);
-    if (t && read_definition(c, NULL, &tool, &text)) {
-        hand_in_new(t, &tool, &text);
+    if (t) {
+        tool_call_parse(t, false, hand_in_new);
     }
-    tool_done(&tool);
 }
 
 // ---- Change
 
 // The version that the caller has seen; 0: it does not say.
-static int64_t version_of(const struct api_call *c)
+static int64_t version_of(const struct tool_call *t)
 {
     int64_t version = 0;
-    yyjson_val *v = yyjson_obj_get(body_of(c), "version");
+    yyjson_val *v = yyjson_obj_get(t->body, "version");
     return v && !yyjson_is_null(v) && json_int(v, &version) == 0 ? version : 0;
 }
 
-static void hand_in_update(struct tool_call *t, const struct tool *tool, const struct buf *text)
+static void hand_in_update(struct tool_call *t)
 {
     const struct store_write w = {.kind = STORE_TOOL_UPDATE,
                                   .tool = {.id = t->at.id,
-                                           .name = store_text_of(tool->name),
-                                           .body = {text->data, text->len},
-                                           .enabled = tool->enabled_given ? tool->enabled : -1,
+                                           .name = store_text_of(t->tool.name),
+                                           .body = {t->text.data, t->text.len},
+                                           .enabled = t->tool.enabled_given ? t->tool.enabled : -1,
                                            .version = t->at.version,
                                            .updated_ms = clock_wall_ms()}};
     tool_call_change(t, &w, "tool changed", tool_call_answer);
@@ -158,30 +134,20 @@ static void hand_in_update(struct tool_call *t, const struct tool *tool, const s
 
 static void update_over(struct tool_call *t)
 {
-    struct json_error why;
-    struct tool tool = {0};
-    AUTO_BUF struct buf text = BUF_INIT(TOOL_BYTES_MAX);
-    int64_t version = version_of(t->call);
+    int64_t version = version_of(t);
     if (version && version != t->at.version) {
         api_fail(t->call, API_PRECONDITION,
                  "version: the tool is at %lld, not at %lld; read it again",
                  (long long)t->at.version, (long long)version);
-        return;
+    } else {
+        tool_call_parse(t, true, hand_in_update);
     }
-    yyjson_doc *base = json_parse_envelope(t->at.body.data, t->at.body.len, &why);
-    if (!base) {
-        api_fail(t->call, API_INTERNAL, "tool: its definition cannot be read: %s", why.text);
-    } else if (read_definition(t->call, yyjson_doc_get_root(base), &tool, &text)) {
-        hand_in_update(t, &tool, &text);
-    }
-    yyjson_doc_free(base);
-    tool_done(&tool);
 }
 
 // Another change came between: over that one, unless the caller has said over which.
 static bool update_again(struct tool_call *t)
 {
-    if (version_of(t->call) || ++t->tries == TRIES) {
+    if (version_of(t) || ++t->tries == TRIES) {
         return false;
     }
     tool_call_read(t, t->call->segment[0], true, update_over);
@@ -199,7 +165,7 @@ static void update_tool(struct api_call *c)
 
 static void toggle(struct tool_call *t)
 {
-    yyjson_val *v = yyjson_obj_get(body_of(t->call), "is_enabled");
+    yyjson_val *v = yyjson_obj_get(t->body, "is_enabled");
     bool on = yyjson_is_bool(v) ? yyjson_is_true(v) : !t->at.enabled;
     const struct store_write w = {
         .kind = STORE_TOOL_ENABLE,
@@ -273,7 +239,7 @@ static void hand_in_restored(struct tool_call *t)
 
 static void restore(struct tool_call *t)
 {
-    tool_call_read_version(t, version_of(t->call), hand_in_restored);
+    tool_call_read_version(t, version_of(t), hand_in_restored);
 }
 
 static void restore_tool(struct api_call *c) { begin(c, true, restore); }
@@ -293,7 +259,7 @@ static void list_shares(struct api_call *c) { begin(c, true, list_of_shares); }
 
 static const char *text_of(const struct tool_call *t, const char *field)
 {
-    return yyjson_get_str(yyjson_obj_get(body_of(t->call), field));
+    return yyjson_get_str(yyjson_obj_get(t->body, field));
 }
 
 static void reply_shared(struct tool_call *t)

@@ -18,6 +18,7 @@
 
 enum {
     EXPORT_BYTES = 16 << 20, // an import takes it, with what a client escapes
+    PIECE_BYTES = 2 << 20,   // of it that are read at once
     TEXT_BYTES = 16 << 10,   // of what is wrong, told at once
     TEXT_ENOUGH = TEXT_BYTES - 4096,
     ANSWER_BYTES = 1 << 20,
@@ -57,18 +58,38 @@ static void on_own(void *ctx, const struct store_record *r)
 {
     struct tool_call *t = ((struct api_call *)ctx)->ctx;
     put_exported(&t->data, &r->tool);
-    t->enough = t->data.error != 0;
+    t->read += r->tool.body.len;
+    t->enough = t->read >= PIECE_BYTES || t->data.error;
+    snprintf(t->name, sizeof t->name, "%.*s", (int)r->tool.name.len, r->tool.name.data);
 }
 
 static void on_own_end(void *ctx, int error)
 {
     struct api_call *c = ctx;
+    struct tool_call *t = c->ctx;
     if (error) {
         tool_call_fail_store(c, error);
+    } else if (t->enough && !t->data.error) {
+        loop_timer_set(c->with->loop, &t->timer, 0); // others have a turn between
     } else {
-        end_export(c->ctx);
+        end_export(t);
     }
     api_call_release(c);
+}
+
+static void export_piece(struct loop_timer *timer)
+{
+    struct tool_call *t = timer->ctx;
+    struct api_call *c = t->call;
+    memcpy(t->after, t->name, sizeof t->after); // what is asked for stays while rows come
+    const struct store_query q = {.kind = STORE_LIST_OWN_TOOLS,
+                                  .team = store_text_of(c->team),
+                                  .name = store_text_of(*t->after ? t->after : NULL),
+                                  .limit = STORE_TOOLS_MAX};
+    t->enough = false;
+    t->read = 0;
+    api_call_hold(c);
+    store_read(c->with->store, &q, &(struct store_reader){on_own, on_own_end, c, &t->enough});
 }
 
 static void export_one(struct tool_call *t)
@@ -90,11 +111,9 @@ void tools_export(struct api_call *c)
         tool_call_read(t, id, true, export_one);
         return;
     }
-    const struct store_query q = {
-        .kind = STORE_LIST_OWN_TOOLS, .team = store_text_of(c->team), .limit = STORE_TOOLS_MAX};
     begin_export(t);
-    api_call_hold(c);
-    store_read(c->with->store, &q, &(struct store_reader){on_own, on_own_end, c, &t->enough});
+    t->timer = LOOP_TIMER_INIT(export_piece, t);
+    export_piece(&t->timer);
 }
 
 // ---- Import: what is known of each

@@ -226,14 +226,14 @@ def test_lists_are_by_name_and_by_pages(red: Client, blue: Client):
 
 def test_a_page_of_large_tools_is_short(red: Client):
     code = "#" * (1 << 20)
-    for n in range(9):
+    for n in range(3):
         made(red, small(f"t{n}", code))
     pages = [red.get(f"{TOOLS}?limit=1000").data]
-    assert len(pages[0]["items"]) == 8, "as many as are read at once"
+    assert len(pages[0]["items"]) == 2, "as many as are read at once"
     pages.append(red.get(f"{TOOLS}?limit=1000&cursor={pages[0]['next_cursor']}").data)
-    assert [t["name"] for p in pages for t in p["items"]] == [f"t{n}" for n in range(9)]
+    assert [t["name"] for p in pages for t in p["items"]] == [f"t{n}" for n in range(3)]
     assert pages[1]["next_cursor"] is None
-    assert len(red.get(f"{TOOLS}/export").data["tools"]) == 9
+    assert [t["name"] for t in red.get(f"{TOOLS}/export").data["tools"]] == ["t0", "t1", "t2"]
 
 
 # ---- What is no tool
