@@ -222,7 +222,7 @@ static void go_on(struct agents *a, struct agent_session *s)
         if (!op->error) {
             break;
         }
-        saved = saved || !op->team;
+        saved = saved || (!op->team && op->error > 0);
         s->first = op->next;
         s->last = s->first ? s->last : NULL;
         op->next = NULL;

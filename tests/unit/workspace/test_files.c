@@ -271,6 +271,111 @@ static void what_is_put_in_the_temporary_place_is_found_out(void **state)
     assert_int_equal(open_it(&f, "a"), FILES_LINK);
 }
 
+// ---- over the file that was read
+
+struct over {
+    struct files f;
+    struct files_file old;
+    struct files_write w;
+    char data[16];
+};
+
+// "a" has been read; a new content is ready.
+static void begin_over(struct over *o, struct place *p)
+{
+    const struct files_write_options options = {.max_bytes = 100, .quick = true};
+    *o = (struct over){.f = the_files(p)};
+    own(p, "a", "old");
+    assert_int_equal(fchmodat(p->ws, "a", 0750, 0), 0);
+    assert_int_equal(files_open(&o->f, "a", 100, &o->old), 0);
+    assert_int_equal(pread(o->old.fd, o->data, sizeof o->data, 0), 3);
+    assert_int_equal(files_write_begin(&o->w, &o->f, "a", &options), 0);
+    assert_int_equal(files_write_add(&o->w, "new one", 7), 0);
+}
+
+static int end_over(struct over *o)
+{
+    int e = files_write_commit_over(&o->w, &o->old, o->data, 3);
+    files_write_drop(&o->w);
+    close(o->old.fd);
+    return e;
+}
+
+static void over_what_was_read(void **state)
+{
+    struct place *p = *state;
+    struct over o;
+    struct stat st;
+    begin_over(&o, p);
+    AUTO_CLOSE int reader = openat(p->ws, "a", O_RDONLY | O_CLOEXEC); // is in nobody's way
+    assert_int_equal(end_over(&o), 0);
+    expect(p, "a", "new one");
+    assert_int_equal(fstatat(p->ws, "a", &st, 0), 0);
+    assert_int_equal(st.st_mode & 07777, 0750);
+    assert_true(st.st_uid == OWNER && st.st_gid == OWNER);
+    assert_int_equal(entries(p), 1);
+    char left[4] = "";
+    assert_int_equal(pread(reader, left, 3, 0), 3);
+    assert_string_equal(left, "old");
+}
+
+static void over_a_changed_one(void **state)
+{
+    struct place *p = *state;
+    struct over o;
+    struct stat before, after;
+    begin_over(&o, p);
+    own(p, "a", "longer");
+    assert_int_equal(end_over(&o), FILES_CHANGED);
+    expect(p, "a", "longer");
+    // of the same length, and of the same time as far as anybody can tell
+    begin_over(&o, p);
+    assert_int_equal(fstat(o.old.fd, &before), 0);
+    own(p, "a", "odd");
+    const struct timespec times[] = {before.st_atim, before.st_mtim};
+    assert_int_equal(utimensat(p->ws, "a", times, 0), 0);
+    assert_int_equal(end_over(&o), FILES_CHANGED);
+    expect(p, "a", "odd");
+    assert_int_equal(fstatat(p->ws, "a", &after, 0), 0);
+    assert_true(after.st_ino == before.st_ino && after.st_uid == OWNER);
+    // another one in its place, none, a folder
+    begin_over(&o, p);
+    own(p, "b", "old");
+    assert_int_equal(renameat(p->ws, "b", p->ws, "a"), 0);
+    assert_int_equal(end_over(&o), FILES_CHANGED);
+    begin_over(&o, p);
+    assert_int_equal(unlinkat(p->ws, "a", 0), 0);
+    assert_int_equal(end_over(&o), FILES_CHANGED);
+    begin_over(&o, p);
+    assert_int_equal(unlinkat(p->ws, "a", 0), 0);
+    own_folder(p, "a");
+    assert_int_equal(end_over(&o), FILES_CHANGED);
+    assert_int_equal(entries(p), 1);
+    assert_int_equal(unlinkat(p->ws, "a", AT_REMOVEDIR), 0);
+}
+
+static void over_one_that_is_open_for_writing(void **state)
+{
+    struct place *p = *state;
+    struct over o;
+    struct stat st;
+    begin_over(&o, p);
+    AUTO_CLOSE int writer = openat(p->ws, "a", O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_int_equal(end_over(&o), FILES_BUSY);
+    assert_int_equal(fd_write_all(writer, "er", 2), 0);
+    expect(p, "a", "older");
+    assert_int_equal(fstatat(p->ws, "a", &st, 0), 0);
+    assert_int_equal(st.st_uid, OWNER);
+    assert_int_equal(entries(p), 1);
+    // where it has another name its owner is left alone: only its bytes are looked at
+    assert_int_equal(unlinkat(p->ws, "a", 0), 0);
+    begin_over(&o, p);
+    assert_int_equal(linkat(p->ws, "a", p->ws, "b", 0), 0);
+    assert_int_equal(end_over(&o), 0);
+    expect(p, "a", "new one");
+    expect(p, "b", "old");
+}
+
 static void a_hash_of_what_changes_is_none(void **state)
 {
     struct place *p = *state;
@@ -452,6 +557,9 @@ int main(void)
         PLACE_TEST(a_hard_link_keeps_its_content),
         PLACE_TEST(a_match_is_of_the_content),
         PLACE_TEST(what_is_put_in_the_temporary_place_is_found_out),
+        PLACE_TEST(over_what_was_read),
+        PLACE_TEST(over_a_changed_one),
+        PLACE_TEST(over_one_that_is_open_for_writing),
         PLACE_TEST(a_hash_of_what_changes_is_none),
         PLACE_TEST(moves),
         PLACE_TEST(folders),
