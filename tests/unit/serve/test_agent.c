@@ -42,10 +42,8 @@ static void open_all(struct set *s)
                                            .cleanup_batch = 2,
                                            .disk_bytes = 100 << 20};
     assert_int_equal(sessions_new(&config, &s->sessions), 0);
-    const struct agents_config agents = {.loop = s->place.loop,
-                                         .sessions = s->sessions,
-                                         .pool = s->place.pool,
-                                         .log = s->log};
+    const struct agents_config agents = {
+        .loop = s->place.loop, .sessions = s->sessions, .pool = s->place.pool, .log = s->log};
     assert_int_equal(agents_new(&agents, &s->agents), 0);
 }
 
