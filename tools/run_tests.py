@@ -84,6 +84,7 @@ class Part:
         self.name = name
         self.options = options
         self.nice = nice
+        self.cpu_seconds = 0.0
         self.log = LOGS / name
         self.log.write_bytes(b"")
 
@@ -92,16 +93,18 @@ class Part:
         with self.log.open("ab") as log:
             log.write(f"$ {' '.join(map(str, command))}\n".encode())
             log.flush()
-            done = subprocess.run(
+            child = subprocess.Popen(
                 [str(c) for c in command],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env=os.environ | (env or {}),
-                check=False,
             )
-            return done.returncode
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)  # else it would be waited for again
+            self.cpu_seconds += used.ru_utime + used.ru_stime
+            return child.returncode
 
     def check(self, *command: str | os.PathLike, env: dict[str, str] | None = None) -> Count:
         """A command that is one test."""
@@ -423,7 +426,10 @@ def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     state = paint("32", "ok    ") if count.failed == 0 else paint("31", "FAILED")
     numbers = f"{count.passed} passed" + (f", {count.failed} failed" if count.failed else "")
     numbers += f", {count.skipped} skipped" if count.skipped else ""
-    print(f"    {state} {kind.name:<11} {kind.what:<42} {spent:5.0f} s  {numbers}", flush=True)
+    print(
+        f"    {state} {kind.name:<11} {kind.what:<42} {spent:5.0f} s {part.cpu_seconds:5.0f} cpu-s  {numbers}",
+        flush=True,
+    )
     for note in count.notes[:40]:
         print(f"           {note}")
     if count.failed:
