@@ -31,8 +31,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: minutes; runs with ISLE_LONG=1")
 
 
+def of_part(item: pytest.Item) -> bool:
+    """ISLE_TESTS=host: what is compared with the whole host, so that nothing may run beside it; apart: the rest."""
+    part = os.environ.get("ISLE_TESTS", "")
+    return not part or (part == "host") == ("host" in item.fixturenames)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = [item for item in items if variants.runs(item.name.partition("[")[0])]
+    here = [item for item in items if variants.runs(item.name.partition("[")[0]) and of_part(item)]
     items[:] = here  # not "skipped": what does not belong to a variant is no test that could not run
     for item in items:
         if item.get_closest_marker("long") and not harness.LONG:

