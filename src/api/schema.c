@@ -6,6 +6,7 @@
 #include "codec/utf8.h"
 #include "model/job.h"
 #include "model/refuse.h"
+#include "tools/tool.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -388,11 +389,6 @@ static bool is_team(const char *text, size_t len)
            all_of(text, len, LETTERS DIGITS "._:@-");
 }
 
-static bool is_tool(const char *text, size_t len)
-{
-    return all_of(text, len, LETTERS DIGITS "_") && len > 0 && all_of(text, 1, LETTERS);
-}
-
 static bool is_base64(const char *text, size_t len)
 {
     size_t bytes;
@@ -418,7 +414,7 @@ static const struct {
     [SCHEMA_FORM_TEAM] = {is_team, "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
                           "a team's name: up to 128 of A-Z a-z 0-9 . _ : @ -, the first a letter "
                           "or a digit"},
-    [SCHEMA_FORM_TOOL] = {is_tool, "^[a-zA-Z][a-zA-Z0-9_]*$",
+    [SCHEMA_FORM_TOOL] = {tool_is_name, "^[a-zA-Z][a-zA-Z0-9_]*$",
                           "a name of a tool: letters, digits and _, a letter first"},
     [SCHEMA_FORM_LINE] = {utf8_is_line, "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",
                           "one line without control characters"},

@@ -37,8 +37,6 @@
 
 // ---- The definition
 
-static const char *const types[] = {"string", "number", "integer", "boolean",
-                                    "object", "array",  NULL};
 static const struct schema_field tool_parameter[] = {
     {.name = "name",
      .type = SCHEMA_TEXT,
@@ -49,7 +47,7 @@ static const struct schema_field tool_parameter[] = {
      .help = "what the code finds it by in `params`"},
     {.name = "type",
      .type = SCHEMA_TEXT,
-     .choices = types,
+     .choices = tool_type_names,
      .required = true,
      .help = "integer: digits alone, of any length"},
     {.name = "description",

@@ -172,6 +172,11 @@ static void go_on(struct tool_run *x)
 
 // ---- The tool
 
+static const char *text_of(const struct tool_run *x, const char *name)
+{
+    return yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(x->json), name));
+}
+
 static void on_row(void *ctx, const struct store_record *r)
 {
     struct tool_run *x = ctx;
@@ -187,6 +192,25 @@ static void on_row(void *ctx, const struct store_record *r)
     buf_add(&x->body, t->body.data, t->body.len);
 }
 
+// A model calls built-in tools by name, too: whoever passes its calls on is told where they go.
+static void fail_missing(struct tool_run *x)
+{
+    const char *name = text_of(x, "name");
+    const char *const *one = tool_builtin_names;
+    while (name && *one && strcmp(*one, name) != 0) {
+        one++;
+    }
+    if (name && *one) {
+        bool snippet = strncmp(name, "run_", 4) == 0;
+        api_fail(x->call, API_NOT_FOUND, "name: %s is built in: POST %s%s", name,
+                 snippet ? "/api/v1/tools/execute-code" : "/api/v1/sandbox/sessions/{id}/tools/",
+                 snippet ? "" : name);
+        return;
+    }
+    api_fail(x->call, API_NOT_FOUND, "tool: there is none of this %s that this team may use",
+             name ? "name" : "id");
+}
+
 static void on_end(void *ctx, int error)
 {
     struct tool_run *x = ctx;
@@ -196,8 +220,7 @@ static void on_end(void *ctx, int error)
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "the store of the tools: %s",
                        strerrordesc_np(error < 0 ? -error : -x->body.error));
     } else if (error || !x->found) {
-        api_fail(c, API_NOT_FOUND, "tool: there is none of this %s that this team may use",
-                 yyjson_obj_get(yyjson_doc_get_root(x->json), "tool_id") ? "id" : "name");
+        fail_missing(x);
     } else if (x->found > 1) {
         api_fail(c, API_VALIDATION,
                  "name: several tools of this name are shared with this team; tool_id says which");
@@ -214,11 +237,6 @@ static void on_end(void *ctx, int error)
 }
 
 // ---- The request
-
-static const char *text_of(const struct tool_run *x, const char *name)
-{
-    return yyjson_get_str(yyjson_obj_get(yyjson_doc_get_root(x->json), name));
-}
 
 static struct tool_run *take_request(struct api_call *c)
 {

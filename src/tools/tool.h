@@ -37,6 +37,8 @@ enum tool_type { // of a parameter; names as JSON Schema has them
     TOOL_TYPES
 };
 extern const char *const tool_type_names[TOOL_TYPES + 1]; // ended by NULL
+// ^[a-zA-Z][a-zA-Z0-9_]*$, of any length
+bool tool_is_name(const char *text, size_t len);
 // What no code tool may be called, as there is a built-in one of that name; ended by NULL.
 extern const char *const tool_builtin_names[];
 // What code_config may have, in the order of the canonical form; ended by NULL. Beside these

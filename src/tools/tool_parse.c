@@ -78,6 +78,15 @@ static void read_flag(struct parsing *p, const char *path, yyjson_val *v, bool *
     }
 }
 
+bool tool_is_name(const char *text, size_t len)
+{
+    size_t i = 0;
+    while (i < len && text[i] && strchr(i ? LETTERS DIGITS "_" : LETTERS, text[i])) {
+        i++;
+    }
+    return len > 0 && i == len;
+}
+
 static void read_name(struct parsing *p)
 {
     yyjson_val *v = field(p, "name");
@@ -96,7 +105,7 @@ static void read_name(struct parsing *p)
         tool_fault(&p->f, "name", "%zu bytes are above the maximum of %d", len, TOOL_NAME_MAX);
         return;
     }
-    if (!strchr(LETTERS, text[0]) || strspn(text, LETTERS DIGITS "_") != len || len == 0) {
+    if (!tool_is_name(text, len)) {
         tool_fault(&p->f, "name", "%s is no name of a tool: letters, digits and _, a letter first",
                    job_show(v, shown));
         return;

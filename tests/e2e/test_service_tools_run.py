@@ -169,6 +169,8 @@ def test_what_may_not_be_run_is_refused_by_name(red: Client, blue: Client):
     tool = save(red, "mine", "return 1")
     for wanted in ({"name": "mine"}, {"tool_id": tool["id"]}, {"name": "none"}):
         assert (blue.post(RUN, wanted).status, blue.post(RUN, wanted).code) == (404, 4000)
+    assert "sessions/{id}/tools/bash" in blue.post(RUN, {"name": "bash"}).msg  # and not there
+    assert "execute-code" in blue.post(RUN, {"name": "run_python"}).msg
     share = f"{TOOLS}/{tool['id']}/share"
     assert red.post(share, {"team_id": "blue", "permission": "read_only"}).status in (200, 201)
     a = blue.post(RUN, {"name": "mine"})

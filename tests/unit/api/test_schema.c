@@ -240,6 +240,14 @@ static void built_in_tools_keep_their_names(void **state)
         }
         assert_non_null(*one);
     }
+    // What a tool may be made of is what its schema has.
+    size_t known = 0;
+    while (tool_config_names[known]) {
+        AUTO_BUF struct buf name = BUF_INIT(64);
+        buf_printf(&name, "{\"%s\":null}", tool_config_names[known++]);
+        assert_null(strstr(check(&schema_tool_config, buf_text(&name)), "unknown field"));
+    }
+    assert_int_equal(schema_tool_config.n_fields, known + 1); // `dependencies`
     // What a caller may ask for is what a job may.
     assert_string_equal(check(&schema_tool_execute, "{\"timeout\":600}"), "");
     assert_string_equal(check(&schema_tool_execute, "{\"timeout\":601}"),
