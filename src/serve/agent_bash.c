@@ -39,24 +39,18 @@ struct bash {
     struct job job;
     int prepared;
     struct agent_refusal why;
-    // as it ended
-    enum reason reason;
-    int exit_code, signal;
-    bool truncated;
-    int64_t duration_ms;
-    char *error;
-    struct buf out, err, answer;
+    const struct result *result; // held, once it has ended
+    const char *error;           // for the model; NULL: none
+    struct buf answer;
 };
 
 static void bash_free(struct bash *b)
 {
     yyjson_doc_free(b->doc);
     job_done(&b->job);
+    jobs_result_release(b->result);
     buf_free(&b->command);
-    buf_free(&b->out);
-    buf_free(&b->err);
     buf_free(&b->answer);
-    free(b->error);
     free(b);
 }
 
@@ -71,19 +65,20 @@ static void put_number(struct buf *out, const char *key, bool known, int64_t val
     }
 }
 
-// One stream, cleaned. What is left out at the end is told in it.
-static int put_stream(struct bash *b, const char *key, const struct buf *raw)
+// One stream, cleaned; *ret_cut: there was more. What is left out at the end is told in it.
+static int put_stream(struct bash *b, const char *key, const struct buf *raw, bool *ret_cut)
 {
     AUTO_BUF struct buf text = BUF_INIT(ANSWER_BYTES);
     struct clean_told told;
-    int e = clean_output(buf_text(raw), raw->len, b->reason != REASON_OK, &text, &told);
+    const bool failed = b->result->reason != REASON_OK;
+    int e = clean_output(buf_text(raw), raw->len, failed, &text, &told);
     if (e) {
         return e;
     }
-    if (b->reason == REASON_OK && text.len > SHOWN_BYTES) {
+    if (!failed && text.len > SHOWN_BYTES) {
         size_t all = text.len;
         text.len = utf8_cut(text.data, SHOWN_BYTES);
-        b->truncated = true;
+        *ret_cut = true;
         buf_printf(&text, "\n[%zu of %zu bytes left out; write to a file and read its parts]",
                    all - text.len, all);
     }
@@ -91,24 +86,52 @@ static int put_stream(struct bash *b, const char *key, const struct buf *raw)
     return text.error;
 }
 
+// Its result is there.
+static int put_ended(struct bash *b)
+{
+    const struct result *r = b->result;
+    struct buf *out = &b->answer;
+    int64_t duration_ms = result_duration_ms(r);
+    bool cut = r->truncated_stdout || r->truncated_stderr;
+    int e = put_stream(b, "stdout", &r->out, &cut);
+    e = e ? e : put_stream(b, "stderr", &r->err, &cut);
+    put_number(out, "exit_code", r->signal <= 0 && r->exit_code >= 0, r->exit_code);
+    put_number(out, "signal", r->signal > 0, r->signal);
+    json_put_bool(out, "timed_out",
+                  r->reason == REASON_TIMEOUT || r->reason == REASON_CALLER_TIMEOUT);
+    json_put_text(out, "reason", reason_names[r->reason]);
+    json_put_bool(out, "truncated", cut);
+    put_number(out, "duration_ms", duration_ms >= 0, duration_ms);
+    json_put_text(out, "job_id", b->id);
+    return e;
+}
+
+static void put_not_run(struct buf *out)
+{
+    json_put_text(out, "stdout", "");
+    json_put_text(out, "stderr", "");
+    json_put_text(out, "exit_code", NULL);
+    json_put_text(out, "signal", NULL);
+    json_put_bool(out, "timed_out", false);
+    json_put_text(out, "reason", NULL);
+    json_put_bool(out, "truncated", false);
+    json_put_text(out, "duration_ms", NULL);
+    json_put_text(out, "job_id", NULL);
+}
+
 static void write_answer(struct bash *b)
 {
     struct buf *out = &b->answer;
-    const bool ran = b->id[0];
+    int e = 0;
     json_begin(out, NULL, '{');
-    json_put_bool(out, "success", ran && b->reason == REASON_OK);
+    json_put_bool(out, "success", b->result && b->result->reason == REASON_OK);
     json_put_text(out, "error", b->error);
-    int e = put_stream(b, "stdout", &b->out);
-    e = e ? e : put_stream(b, "stderr", &b->err);
-    put_number(out, "exit_code", ran && b->signal <= 0 && b->exit_code >= 0, b->exit_code);
-    put_number(out, "signal", b->signal > 0, b->signal);
-    json_put_bool(out, "timed_out",
-                  b->reason == REASON_TIMEOUT || b->reason == REASON_CALLER_TIMEOUT);
-    json_put_text(out, "reason", ran ? reason_names[b->reason] : NULL);
-    json_put_bool(out, "truncated", b->truncated);
-    put_number(out, "duration_ms", b->duration_ms >= 0, b->duration_ms);
-    json_put_text(out, "job_id", ran ? b->id : NULL);
-    json_put_text(out, "command", b->rewritten ? buf_text(&b->command) : NULL);
+    if (b->result) {
+        e = put_ended(b);
+    } else {
+        put_not_run(out);
+    }
+    json_put_text(out, "command", b->result && b->rewritten ? buf_text(&b->command) : NULL);
     json_end(out, '}');
     out->error = e && !out->error ? e : out->error;
 }
@@ -134,12 +157,10 @@ static void tell(struct bash *b)
     }
 }
 
-// Nothing ran: why is for the model.
-static void refuse(struct bash *b, const char *why)
+// Nothing ran: b->why is for the model.
+static void refuse(struct bash *b)
 {
-    b->error = strdup(why);
-    b->rewritten = false;
-    b->reason = REASON_ERROR;
+    b->error = b->why.text;
     write_answer(b);
     tell(b);
 }
@@ -154,18 +175,9 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
 {
     struct bash *b = w->ctx;
     (void)json, (void)len;
-    b->reason = r->reason;
-    b->exit_code = r->exit_code;
-    b->signal = r->signal;
-    b->truncated = r->truncated_stdout || r->truncated_stderr;
-    b->duration_ms = result_duration_ms(r);
-    b->error = r->error ? strdup(r->error) : NULL;
-    if (buf_add(&b->out, buf_text(&r->out), r->out.len) ||
-        buf_add(&b->err, buf_text(&r->err), r->err.len)) {
-        b->answer.error = -ENOMEM;
-        tell(b);
-        return;
-    }
+    jobs_result_hold(r);
+    b->result = r;
+    b->error = r->error;
     b->work = (struct work){.run = clean,
                             .done = cleaned,
                             .ctx = b,
@@ -220,8 +232,8 @@ static int prepare(struct bash *b)
     const char *text = yyjson_get_str(command);
     size_t len = yyjson_get_len(command);
     struct job_error why;
-    if (memchr(text, '\0', len)) {
-        return agent_refuse(&b->why, "command: contains a NUL");
+    if (!text || memchr(text, '\0', len)) {
+        return agent_refuse(&b->why, "command: must be a text without NUL");
     }
     int e = shell_rewrite(text, len, &b->command, &b->rewritten, &b->why);
     e = e ? e : make_job(b, &b->job, &why);
@@ -237,7 +249,7 @@ static void submit(struct bash *b)
         e = agent_refuse(&b->why, "%s", why.text);
     }
     if (e == AGENT_REFUSED) {
-        refuse(b, b->why.text);
+        refuse(b);
         return;
     }
     if (!e) {
@@ -286,11 +298,7 @@ void agent_bash_call(const struct agents_config *with, struct agent_call *c)
                        .watch = {.ended = ended, .ctx = b},
                        .command = BUF_INIT(2 * JOB_MAX_CODE_BYTES),
                        .job = {.stdin_fd = -1},
-                       .out = BUF_INIT(KEPT_KIB * 1024),
-                       .err = BUF_INIT(KEPT_KIB * 1024),
-                       .answer = BUF_INIT(ANSWER_BYTES),
-                       .exit_code = -1,
-                       .duration_ms = -1};
+                       .answer = BUF_INIT(ANSWER_BYTES)};
     snprintf(b->session, sizeof b->session, "%s", c->session);
     c->doc = NULL; // the caller may be gone while a thread reads it
     c->inner = b;

@@ -94,7 +94,7 @@ def test_what_is_not_there(service, agent):
     before = kept(service)
     r = agent.artifact("none", "there", "also/none", {"path": "gone", "optional": True})
     assert not r["success"] and "none: " in r["error"] and "also/none: " in r["error"] and "gone" not in r["error"]
-    assert kept(service) == before
+    assert harness.until(lambda: kept(service) == before, 5)
     failed = []
     assert harness.until(lambda: failed.extend(service.get(f"{JOBS}?status=failed").data["items"]) or failed, 5)
     failed = failed[0]
@@ -126,7 +126,7 @@ def test_what_is_no_file(service, agent):
     ):
         r = agent.artifact("ok", path)
         assert not r["success"] and why in r["error"], (path, r)
-    assert kept(service) == before
+    assert harness.until(lambda: kept(service) == before, 5)
     for arguments in ({"paths": []}, {}, {"paths": ["ok"], "max_size_mb": 0}, {"paths": [{"optional": True}]}):
         assert agent.post("artifact", **arguments).status == 422, arguments
     assert agent.post("artifact", paths=["ok"] * 101).status == 422
@@ -188,7 +188,7 @@ def test_bounds(service, agent):
     assert not r["success"] and "SANDBOX_ARTIFACT_MAX_FILE_SIZE_MB" in r["error"]
     r = agent.artifact("eleven", "ten", "six", max_size_mb=100, max_total_size_mb=100)
     assert not r["success"] and "SANDBOX_ARTIFACT_MAX_TOTAL_SIZE_MB" in r["error"]
-    assert len(kept(service) - before) == 2
+    assert harness.until(lambda: len(kept(service) - before) == 2, 5)
     agent.bash("rm ten eleven six seven large")
 
 
