@@ -398,6 +398,8 @@ KINDS = (
     Kind("examples", part_examples, "the examples", stage=1, lane="host"),
     Kind("e2e-host", part_e2e_host, "the real program and its host", stage=1, lane="host"),
     Kind("attack", part_attack, "attacks", stage=1, lane="host"),
+    # It needs a minute and no processor.
+    Kind("idle", part_idle, "an idle service sleeps", stage=2),
     # The rest, the longest first. Unit tests of two builds would meet in their folders.
     Kind("e2e", part_e2e, "behaviour of the real program", stage=2),
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=2, lane="units"),
@@ -411,7 +413,6 @@ KINDS = (
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=2),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=2),
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=2),
-    Kind("idle", part_idle, "an idle service sleeps", stage=2),
 )
 
 

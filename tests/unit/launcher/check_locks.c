@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <string.h>
 
-// More than the launcher allows, and enough that the host's figure for such memory moves. In many
-// files, as each one's list is searched from its begin.
+// More than the launcher allows, and enough that the host's figure for such memory moves, whatever
+// others give back meanwhile. In many files, as each one's list is searched from its begin.
 void check_locks(struct client *c)
 {
     static const char many[] =
-        "import fcntl,os,time\nF=[]\nif not os.fork(): time.sleep(60)\nfor k in range(60):\n"
+        "import fcntl,os,time\nF=[]\nif not os.fork(): time.sleep(60)\nfor k in range(500):\n"
         "  f=open(f'/workspace/l{k}','w'); F.append(f)\n"
         "  for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
         "time.sleep(60)",
