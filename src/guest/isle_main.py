@@ -8,6 +8,7 @@ CO_COROUTINE, CO_VARARGS = 0x80, 0x4
 Function = type(lambda: None)
 NO_MAIN = "the code defines no function main: the outputs are what main(inputs) returns"
 RETURNED = "a top-level return was reached: the outputs are what main returns"
+TREE_BYTES = 200_000  # of code: a tree is some hundred times as large
 # With these a program can define main where no parser sees it.
 MAY_DEFINE = frozenset(
     """__builtins__ __dict__ __globals__ __import__ __main__ __setattr__ _getframe eval exec
@@ -95,12 +96,23 @@ def check(source, path, compile_snippet):
     """{"errors": [{"message", "line"}]}: only what is certain."""
     try:
         compile_snippet(source, path)
-        tree = compile(source, path, "exec", ONLY_AST, True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         text = getattr(error, "msg", None) or str(error)
         return {"errors": [{"message": f"{type(error).__name__}: {text}", "line": getattr(error, "lineno", None)}]}
-    fault = fault_of(tree, source, path)
+    try:
+        tree = compile(source, path, "exec", ONLY_AST, True) if len(source) <= TREE_BYTES else None
+    except (RecursionError, MemoryError):  # though the compiler took it
+        tree = None
+    fault = fault_of_text(source, path) if tree is None else fault_of(tree, source, path)
     return {"errors": [{"message": fault[0], "line": fault[1]}] if fault else []}
+
+
+def fault_of_text(source, path):
+    """What is certain of code whose tree is not to be had."""
+    text = source.translate(None, b" \t\f\\\r\n")
+    if any(word.encode() in text for word in (*MAY_DEFINE, ":=", "import*")) or is_bound(source, path):
+        return None
+    return NO_MAIN, None
 
 
 def fault_of(tree, source, path):

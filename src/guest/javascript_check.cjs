@@ -11,7 +11,7 @@ const MAY_DEFINE = new RegExp(
     String.raw`\b(?:eval|Function|exports|global|globalThis|runInThisContext|with)\b`,
     String.raw`\bthis\s*(?:\.\s*main\b|\[)`,
     String.raw`\bmain\s*(?:\|\||&&|\?\?)?=(?![=>])`,
-    String.raw`\bfunction\b[^(]*\bmain\b`, // in a block
+    String.raw`\bfunction\b[^(]{0,200}\bmain\b`, // in a block
     String.raw`[[{,]\s*main\s*[\]},=]`, // taken out of an array or an object
     String.raw`\bexport\s*\*`,
   ].join('|'),

@@ -378,6 +378,7 @@ def test_main_fails_in_its_own_place(run):
         "class A { main() {} }",
         "console.log('ran'); await 1",
         "console.log('ran');\nimport './not-there.js'; const x = main",
+        pytest.param("// " + "function " * 100_000, id="long"),
         "import { other } from 'fs'; console.log(import.meta.main)",
     ],
 )

@@ -512,6 +512,7 @@ RETURNED = "a top-level return was reached: the outputs are what main returns"
     [
         ("x = 1", NO_MAIN),
         ("class A:\n    def main(self): pass", NO_MAIN),
+        pytest.param("x = 1\n" * 40_000, NO_MAIN, id="large"),
         ("main = 5", "main is no function: it is of type int"),
         ("def main(a, b, c=1): pass", "main needs a, b: it is called with one argument, the inputs"),
         ("def main(p, *, k): pass", "main needs k: it is called with one argument, the inputs"),
@@ -549,6 +550,9 @@ def test_return_beside_main(run):
         "def main(a, b): pass\nmain = print",
         "def d(f): return f\n@d\ndef main(a, b): pass",
         "raise SystemExit('it ran')\ndef main(): pass",
+        pytest.param("def main(): return " + "+".join(["1"] * 3000), id="deep"),
+        pytest.param("x = 1\n" * 40_000 + "def main(a, b): pass", id="large"),
+        pytest.param("x = 1\n" * 40_000 + "from os import \\\n  *", id="large import"),
         "await x\nasync def main(): pass",
     ],
 )
