@@ -339,9 +339,19 @@ def part_e2e_host(part: Part) -> Count:
     return part.pytest("tests/e2e", f"--ignore={IDLE}", env=env | COMPILING)
 
 
+# Of what need not see the whole host about a half: two parts, as each of them mostly waits.
+SERVICE = "tests/e2e/test_serv*.py"
+
+
 def part_e2e(part: Part) -> Count:
     env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_TESTS": "apart"}
-    return part.pytest("tests/e2e", f"--ignore={IDLE}", env=env, apart=True)
+    return part.pytest("tests/e2e", f"--ignore-glob={SERVICE}", env=env, apart=True)
+
+
+def part_service(part: Part) -> Count:
+    env = {"ISLE": str(BUILD / "src/app/isle"), "ISLE_TESTS": "apart"}
+    files = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(SERVICE))
+    return part.pytest(*(name for name in files if name != IDLE), env=env, apart=True)
 
 
 def part_idle(part: Part) -> Count:
@@ -401,6 +411,7 @@ KINDS = (
     # It needs a minute and no processor.
     Kind("idle", part_idle, "an idle service sleeps", stage=2),
     # The rest, the longest first. Unit tests of two builds would meet in their folders.
+    Kind("service", part_service, "behaviour of the service", stage=2),
     Kind("e2e", part_e2e, "behaviour of the real program", stage=2),
     Kind("coverage", part_coverage, "lines run, calls failed on purpose", stage=2, lane="units"),
     Kind("sanitize", part_sanitize, "unit tests under ASan and UBSan", stage=2, lane="units"),

@@ -77,7 +77,7 @@ A01 LU   A02 LU   A03 LU   A04 LU   A06 LU   A07 LU   A08 LU   A09 LU   A11 LU  
 A15 LU   A18 LU   A19 LU   A20 LU   A21 LU   A22 LU   A23 LU   A24 LU   A25 LU   A26 LU   A27 LU   A28 LU
 A31 LU   A32 LU   A33 LU   A34 LU   A36 LU   A37 LU   A38 LU   A39 LU   A40 LU   A42 LU
 B01 LU   B02 LU   B03 LU   B05 LU   B06 LU   B07 LU groups     B08 LU groups     B09 LU   B10 LU
-B12 LU   B13 LU   B14 LU   B15 LU   B17 LU   B18 LU   B19 LU groups     B20 LU   B21 LU
+B12 LU   B13 LU   B14 LU   B15 LU   B17 LU   B18 LU   B19 LU groups     B20 -    B21 LU
 C01 -    C03 -    C04 -    C05 -    C06 -    C07 -    C08 -    C09 -    C10 -    C11 -    C12 -    C16 -
 C17 -    C18 -    C19 -
 D01 LU   D02 LU   D03 LU   D09 LU   D11 LU   D12 LU   D14 LU   D15 LU   D16 LU   D05 LU   D06 LU   D08 -
