@@ -259,7 +259,8 @@ static void list_shares(struct api_call *c) { begin(c, true, list_of_shares); }
 
 static const char *text_of(const struct tool_call *t, const char *field)
 {
-    return yyjson_get_str(yyjson_obj_get(t->body, field));
+    const char *text = yyjson_get_str(yyjson_obj_get(t->body, field));
+    return text ? text : ""; // there is one: its schema says so
 }
 
 static void reply_shared(struct tool_call *t)
