@@ -30,6 +30,7 @@ struct tool_run {
     // of the tool
     char id[STORE_ID_MAX + 1], name[TOOL_NAME_MAX + 1];
     int64_t version, permission;
+    const struct result *result; // held, once its job has ended
     bool enabled;
     unsigned found;
     struct buf body;
@@ -51,26 +52,34 @@ static void run_free(struct tool_run *x)
     buf_free(&x->faults);
     job_done(&x->job);
     yyjson_doc_free(x->json);
+    jobs_result_release(x->result);
     free(x);
 }
 
 // ---- The answer
 
+// On whichever thread.
+static void write_answer(struct api_call *c, struct buf *data)
+{
+    const struct tool_run *x = c->ctx;
+    if (result_write_answer(data, x->result) == 0) {
+        data->len--; // its bracket
+        json_begin(data, "tool", '{');
+        json_put_text(data, "id", x->id);
+        json_put_text(data, "name", x->name);
+        json_put_int(data, "version", x->version);
+        json_end(data, '}');
+        json_end(data, '}');
+    }
+}
+
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     struct tool_run *x = w->ctx;
-    struct buf data = BUF_INIT(JOB_CALL_ANSWER_MAX);
     (void)json, (void)len;
-    if (result_write_answer(&data, r) == 0) {
-        data.len--; // its bracket
-        json_begin(&data, "tool", '{');
-        json_put_text(&data, "id", x->id);
-        json_put_text(&data, "name", x->name);
-        json_put_int(&data, "version", x->version);
-        json_end(&data, '}');
-        json_end(&data, '}');
-    }
-    api_reply(x->call, 200, &data);
+    jobs_result_hold(r);
+    x->result = r;
+    api_reply_written(x->call, 200, jobs_result_bytes(r), write_answer);
 }
 
 // Who waited is gone: so is the reason to run it.

@@ -1,0 +1,112 @@
+"""Answers of many megabytes keep nobody waiting: what they cost is done beside the loop."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import harness
+import pytest
+from service import API, EXECUTE, JOBS, Service, dumps, serving
+
+LIMITS = {"max_stdout_kb": 8192, "max_stderr_kb": 8192, "memory_mb": 1024}
+FULL = (
+    "import sys; sys.stdout.write('x' * (8 << 20)); sys.stderr.write('y' * (8 << 20)); return 'v' * (params['v'] << 20)"
+)
+MANY = "return {str(i): 1 for i in range(300000)}"
+HELD_MS = 20 * harness.SLOW
+
+
+@pytest.fixture(scope="module")
+def probe(service: Service) -> Iterator[Callable[[], float]]:
+    """Milliseconds of the loop's own time that go by before the smallest answer comes: no other load counts."""
+    thread = f"/proc/{service.service_pid}/task/{service.service_pid}/schedstat"
+
+    def spent() -> float:
+        with open(thread) as f:
+            return int(f.read().split()[0]) / 1e6
+
+    with socket.create_connection(("127.0.0.1", service.port)) as c:
+
+        def ask() -> float:
+            begin = spent()
+            c.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert c.recv(4096).startswith(b"HTTP/1.1 200")
+            return spent() - begin
+
+        yield ask
+
+
+def held(service: Service, probe: Callable[[], float], path: str, body: object = None) -> float:
+    """The longest that somebody else waits for the loop while this is answered."""
+    words = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download}"]
+    words += ["-H", f"Authorization: Bearer {service.key}"] if service.key else []
+    words += ["-H", "Content-Type: application/json", "--data-binary", "@-"] if body else []
+    longest = 0.0
+    with subprocess.Popen(
+        [*words, f"http://127.0.0.1:{service.port}{path}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as p:
+        p.stdin.write(dumps(body).decode() if body else "")
+        p.stdin.close()
+        while p.poll() is None:
+            longest = max(longest, probe())
+            time.sleep(0.001)
+        said = p.stdout.read().split()
+    assert said[0] == "200" and (int(said[1]) > 1 << 20 or "artifacts" in path), (said, path)
+    print(path, f"{longest:.1f} ms")
+    return longest
+
+
+@pytest.mark.parametrize("code", [FULL, MANY], ids=["text", "values"])
+def test_a_long_result_when_it_comes(service: Service, probe, code):
+    job = {"language": "python", "code": code, "params": {"v": 7}, "limits": LIMITS}
+    assert held(service, probe, EXECUTE, job) < HELD_MS
+
+
+def test_a_long_result_that_is_fetched(service: Service, probe):
+    """The result, its events, a file of the same job, and the job while it runs."""
+    code = "open('a', 'w').write('1')\n" + FULL
+    job = {"language": "python", "code": code, "params": {"v": 7}, "limits": LIMITS, "artifacts": ["a"]}
+    ident = service.submit(job)
+    service.wait(ident)
+    for path in ("", "/events", "/artifacts/a"):
+        assert held(service, probe, f"{JOBS}/{ident}{path}") < HELD_MS, path
+    command = "head -c 8388608 /dev/zero | tr '\\0' x; sleep 30"
+    ident = service.submit({"command": ["bash", "-c", command], "limits": LIMITS | {"timeout_seconds": 40}})
+    assert harness.until(lambda: len(service.get(f"{JOBS}/{ident}").data["stdout"]) == 8 << 20, 20)
+    assert held(service, probe, f"{JOBS}/{ident}") < HELD_MS
+    service.cancel(ident)
+
+
+def test_a_long_result_of_a_tool_and_of_a_node(service: Service, probe):
+    tool = {
+        "name": "long",
+        "parameters": [{"name": "v", "type": "integer"}],
+        "code_config": {"language": "python", "code": FULL, "limits": LIMITS},
+    }
+    t = service.post(f"{API}/tools", tool).data
+    assert held(service, probe, f"{API}/tools/execute", {"name": "long", "arguments": {"v": 7}}) < HELD_MS
+    service.call("DELETE", f"{API}/tools/{t['id']}")
+    code = f"def main(i):\n    def f(params):\n        {FULL}\n    return {{'o': f({{'v': 7}}), 'p': [1] * 200000}}"
+    outputs = [{"name": "o", "type": "string"}, {"name": "p", "type": "array"}]
+    node = {"language": "python", "code": code, "outputs": outputs}
+    assert held(service, probe, f"{API}/workflow/code-node", node) < HELD_MS
+
+
+def test_many_that_wait_do_not_hold_the_start(service: Service):
+    """Jobs of an older start keep their order and their needs, long requests and all, and one may be cancelled."""
+    with serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        first = s.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}})
+        long = {"language": "python", "code": "return len(params['x'])", "params": {"x": "z" * (7 << 20)}}
+        ids = [s.submit(long) for _ in range(2)] + [s.submit({"command": ["echo", str(n)]}) for n in range(8)]
+        gone = s.submit({"command": ["echo", "gone"]})
+        s.kill("front", "service", "launcher")
+        s.start()
+        assert s.cancel(gone).status == 200
+        results_of = [s.wait(i) for i in ids]
+        assert [r["result"] for r in results_of] == [7 << 20] * 2 + [str(n) for n in range(8)]
+        begun = [r["metadata"]["started_at"] for r in results_of]
+        assert begun == sorted(begun)
+        assert s.job(gone)["status"] == "cancelled" and s.job(first)["reason"] == "worker_lost"
