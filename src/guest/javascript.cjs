@@ -154,7 +154,7 @@ const then = uncurry(Promise.prototype.then);
 const PromiseClass = Promise;
 const afterThis = setImmediate;
 const microtask = queueMicrotask;
-const state = { pending: true, running: false, kind: '', drained: false, error: undefined, result: 'null', calls: false, converting: false };
+const state = { pending: true, running: false, kind: '', drained: false, error: undefined, result: 'null', calls: false, converting: false, params: undefined };
 
 function writeFile(folder, file, data) {
   fs.mkdirSync(folder, { recursive: true });
@@ -358,7 +358,7 @@ function callMain(exported) {
   const found = exported.main ?? main ?? exported.default;
   if (found === undefined) refuse(NO_MAIN);
   if (typeof found !== 'function') refuse(`main is no function: it is of type ${typeof found}`);
-  return found(params);
+  return found(state.params); // what the snippet made of the global is its own affair
 }
 
 const NO_MAIN = 'the code defines no function main: the outputs are what main(inputs) returns';
@@ -440,7 +440,7 @@ function compileCalling(text, file, tail) {
 function serve() {
   const frames = receive();
   const options = JSON.parse(frames[RUN].toString());
-  globalThis.params = parseParams(frames[PARAMS]?.toString() || '{}');
+  globalThis.params = state.params = parseParams(frames[PARAMS]?.toString() || '{}');
   state.calls = options.mode === 'function';
   writeSynchronously('stdout');
   writeSynchronously('stderr');

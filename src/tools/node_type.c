@@ -65,12 +65,19 @@ struct node_want node_want(struct node_name type, yyjson_val *spec)
     return w;
 }
 
-// Digits, and a sign before them.
+// A number of digits, and a sign before them.
 static bool is_integer(yyjson_val *v)
 {
     const char *text = yyjson_get_raw(v);
-    size_t n = yyjson_get_len(v), sign = n > 0 && text[0] == '-';
-    return n > sign && strspn(text + sign, "0123456789") >= n - sign;
+    if (!text) {
+        return false;
+    }
+    size_t n = yyjson_get_len(v), at = n > 0 && text[0] == '-';
+    bool any = at < n;
+    while (at < n && text[at] >= '0' && text[at] <= '9') {
+        at++;
+    }
+    return any && at == n;
 }
 
 bool node_fits(enum node_base base, yyjson_val *v)
@@ -81,7 +88,7 @@ bool node_fits(enum node_base base, yyjson_val *v)
     case NODE_NUMBER:
         return yyjson_is_raw(v);
     case NODE_INTEGER:
-        return yyjson_is_raw(v) && is_integer(v);
+        return is_integer(v);
     case NODE_BOOLEAN:
         return yyjson_is_bool(v);
     case NODE_OBJECT:

@@ -347,6 +347,7 @@ RETURNED = "a top-level return was reached: the outputs are what main returns"
         ("if (params.a) main = () => this === module.exports", {"result": True}),
         ("#!/usr/bin/env node\nlet main = () => ({ then: (f) => f(6) })", {"result": 6}),
         ("const { main } = { main() { return arguments.length } }", {"result": 1}),
+        ("params = 5; function main({ a }) { return a }", {"result": 1}),
         ("function main() { process.exit(0) }", None),
     ],
 )  # fmt: skip
