@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import signal
 import subprocess
 
 import harness
@@ -306,6 +307,35 @@ def test_a_text_of_others_at_a_terminal(teams, me):
 def test_words_that_no_tool_takes(me):
     for args in (("show",), ("run",), ("list", "x"), ("share", "a"), ("list", "-p", "x"), ("nonesuch",)):
         assert "isle tools --help" in me.refused(*args)
+
+
+def test_an_interruption_cancels_the_call(teams, me, tmp_path):
+    (tmp_path / "slow.py").write_text("import time; time.sleep(50)")
+    me.said("create", tmp_path / "slow.py")
+    env = {"PATH": "/usr/bin:/bin", "ISLE_URL": f"http://127.0.0.1:{teams[0].port}"} | me.env
+    p = subprocess.Popen([harness.ISLE, "tools", "run", "slow"], env=env, stderr=subprocess.PIPE)
+    try:
+        assert harness.until(teams[0].one_shot, 20)
+        p.send_signal(signal.SIGINT)
+        assert p.communicate(timeout=10 * harness.SLOW)[1] == b"isle tools: cancelled\n" and p.returncode == 130
+    finally:
+        p.kill()
+    assert harness.until(lambda: not teams[0].one_shot(), 5)
+    last = ("jobs", "list", "--limit", "1")
+    assert harness.until(lambda: data(teams[0], *last, **me.env)["items"][0]["status"] == "cancelled", 5)
+
+
+def test_what_the_page_says_of_parameters_and_definitions(me, tmp_path):
+    text = (harness.ROOT / "docs/tools.md").read_text()
+    (rows,) = re.findall(r"^\| written \| means \|\n.*?\n((?:\|.*\n)+)", text, re.M)
+    specs = [spec for row in rows.splitlines() for spec in re.findall(r"`([^`]+)`", row.split("|")[1])]
+    assert len(specs) > 6
+    (tmp_path / "f.py").write_text("return params")
+    for i, spec in enumerate([*specs, 'tags:string[]=["a","b"]']):
+        me.said("create", tmp_path / "f.py", "--name", f"f{i}", "-p", spec)
+    (definition,) = re.findall(r"^```json\n(.*?)^```$", text, re.M | re.S)
+    me.said("create", "-", input=definition.encode())
+    assert me.data("run", "top_words", "text=a b")["result"] == ["a", "b"]
 
 
 def test_the_page_is_true(teams, me, tmp_path):
