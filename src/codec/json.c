@@ -261,13 +261,13 @@ static void number_trim(struct number *n)
 static bool number_equal(const yyjson_val *a, const yyjson_val *b)
 {
     struct number x, y;
+    const char *one = yyjson_get_raw(plain(a)), *other = yyjson_get_raw(plain(b));
     size_t len = yyjson_get_len(plain(a));
-    if (len == yyjson_get_len(plain(b)) &&
-        memcmp(yyjson_get_raw(plain(a)), yyjson_get_raw(plain(b)), len) == 0) {
-        return true;
-    }
-    if (!number_split(a, &x) || !number_split(b, &y)) {
+    if (!one || !other || !number_split(a, &x) || !number_split(b, &y)) {
         return false;
+    }
+    if (len == yyjson_get_len(plain(b)) && memcmp(one, other, len) == 0) {
+        return true;
     }
     number_trim(&x);
     number_trim(&y);
@@ -292,14 +292,12 @@ static bool number_equal(const yyjson_val *a, const yyjson_val *b)
 
 static bool scalar_equal(yyjson_val *a, yyjson_val *b)
 {
-    if (yyjson_is_raw(a)) {
-        return number_equal(a, b);
+    const char *one = yyjson_get_str(a), *other = yyjson_get_str(b);
+    if (one && other) {
+        size_t len = yyjson_get_len(a);
+        return len == yyjson_get_len(b) && memcmp(one, other, len) == 0;
     }
-    if (!yyjson_is_str(a)) {
-        return yyjson_is_true(a) == yyjson_is_true(b);
-    }
-    size_t len = yyjson_get_len(a);
-    return len == yyjson_get_len(b) && memcmp(yyjson_get_str(a), yyjson_get_str(b), len) == 0;
+    return yyjson_is_raw(a) ? number_equal(a, b) : yyjson_is_true(a) == yyjson_is_true(b);
 }
 
 // Two open containers whose values are being compared.
