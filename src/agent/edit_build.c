@@ -1,5 +1,6 @@
 #include "agent/edit_build.h"
 #include "base/fd.h"
+#include "base/populate.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -131,8 +132,8 @@ int edit_build(const struct text *t, const struct edit_span *spans, uint32_t n,
     for (uint32_t i = 0; i < n; i++) {
         whole += spans[i].text_len;
     }
-    if (whole <= TEXT_MAX_BYTES) { // a guess: endings are not counted
-        buf_reserve(&ret->data, whole);
+    if (whole <= TEXT_MAX_BYTES && !buf_reserve(&ret->data, whole)) { // endings are not counted
+        populate(ret->data.data, whole);
     }
     buf_add(&ret->data, t->data, t->start);
     for (uint32_t i = 0; i <= n; i++) {

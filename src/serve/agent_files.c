@@ -5,6 +5,7 @@
 #include "serve/agent_inner.h"
 
 #include "base/fd.h"
+#include "base/populate.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -146,6 +147,9 @@ int agent_file_read(struct agent_op *op, const char *path, struct agent_file *re
         return -EINVAL;
     }
     ret->data = malloc(ret->file.size_bytes + 1);
+    if (ret->data) {
+        populate(ret->data, ret->file.size_bytes);
+    }
     e = ret->data ? read_whole(&ret->file, ret->data, &ret->len) : -ENOMEM;
     op->error = e;
     return e;
@@ -305,8 +309,8 @@ static void tell_written(struct agent_op *op, const char *path, const char *data
 void agent_write_run(struct agent_op *op)
 {
     yyjson_val *content = argument(op, "content");
-    const char *data = yyjson_get_str(content);
-    size_t len = yyjson_get_len(content), chars = characters(data, len);
+    const char *text = yyjson_get_str(content), *data = text ? text : "";
+    size_t len = text ? yyjson_get_len(content) : 0, chars = characters(data, len);
     bool created = false;
     AUTO_FREE char *path = agent_op_path(op);
     if (!path) {
