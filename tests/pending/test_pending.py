@@ -32,6 +32,12 @@ def ids_pending() -> dict[str, str]:
     return {line.split()[0]: line.split(None, 1)[1] for line in rows("pending.txt")}
 
 
+def test_names_of_files_are_unique():
+    """pytest imports a file by its name alone, and the variants run both folders in one session."""
+    count = collections.Counter(path.name for folder in ("e2e", "attack") for path in (HERE.parent / folder).glob("*.py"))
+    assert [name for name, n in count.items() if n > 1 and name != "conftest.py"] == []
+
+
 def test_ids_are_unique():
     for name in ("ids.txt", "pending.txt"):
         count = collections.Counter(line.split()[0] for line in rows(name))
