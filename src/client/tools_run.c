@@ -22,7 +22,8 @@ static yyjson_val *parameter_of(yyjson_val *tool, const char *name, size_t len)
     yyjson_val *p;
     yyjson_arr_foreach(yyjson_obj_get(tool, "parameters"), i, n, p)
     {
-        if (yyjson_equals_strn(yyjson_obj_get(p, "name"), name, len)) {
+        const char *own = yyjson_get_str(yyjson_obj_get(p, "name"));
+        if (own && strlen(own) == len && memcmp(own, name, len) == 0) {
             return p;
         }
     }

@@ -242,7 +242,7 @@ void agent_read_run(struct agent_op *op)
 static size_t characters(const char *data, size_t len)
 {
     size_t n = 0;
-    for (size_t i = 0; i < len; i++) {
+    for (size_t i = 0; data && i < len; i++) {
         n += ((unsigned char)data[i] & 0xc0) != 0x80;
     }
     return n;
