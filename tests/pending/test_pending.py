@@ -34,7 +34,8 @@ def ids_pending() -> dict[str, str]:
 
 def test_names_of_files_are_unique():
     """pytest imports a file by its name alone, and the variants run both folders in one session."""
-    count = collections.Counter(path.name for folder in ("e2e", "attack") for path in (HERE.parent / folder).glob("*.py"))
+    folders = (HERE.parent / name for name in ("e2e", "attack"))
+    count = collections.Counter(path.name for folder in folders for path in folder.glob("*.py"))
     assert [name for name, n in count.items() if n > 1 and name != "conftest.py"] == []
 
 
