@@ -227,8 +227,18 @@ static void put_others(struct buf *out, yyjson_val *object, const char *const *e
     }
 }
 
-// `member`, if it is to be written anew: its name; else what no member is called.
-static const char *if_new(bool is_new, const char *member) { return is_new ? member : "\n"; }
+// Members that are written anew, for put_others().
+struct except {
+    const char *names[16];
+    size_t n;
+};
+
+static void except_if(struct except *e, bool anew, const char *name)
+{
+    if (anew) {
+        e->names[e->n++] = name;
+    }
+}
 
 static void put_artifacts(struct buf *out, const struct option_list *list)
 {
@@ -248,11 +258,13 @@ static void put_code_config(struct definition *d)
 {
     static const char *const timeout[] = {"timeout_seconds", NULL};
     const struct remote_options *o = &d->c->command.options;
-    const char *const except[] = {if_new(d->language, "language"), if_new(d->language, "code"),
-                                  if_new(o->timeout, "limits"),
-                                  if_new(o->artifacts.n > 0, "artifacts"), NULL};
+    struct except anew = {};
+    except_if(&anew, d->language != NULL, "language");
+    except_if(&anew, d->language != NULL, "code");
+    except_if(&anew, o->timeout != NULL, "limits");
+    except_if(&anew, o->artifacts.n > 0, "artifacts");
     json_begin(&d->out, "code_config", '{');
-    put_others(&d->out, d->code_config, except);
+    put_others(&d->out, d->code_config, anew.names);
     if (d->language) {
         json_put_text(&d->out, "language", d->language);
         json_put_bytes(&d->out, "code", buf_text(&d->code), d->code.len);
@@ -282,8 +294,7 @@ static void put_name_of(struct buf *out, const char *file)
 
 // What an answer of the service has beside a definition: `isle tools show --json` may be edited and
 // handed in again. Its `version` stays in an update: it must still be that one.
-static const char *const answered[] = {"id",         "shared_by",  "permission",
-                                       "created_at", "updated_at", NULL};
+static const char *const answered[] = {"id", "shared_by", "permission", "created_at", "updated_at"};
 
 // 0 or an exit status after a complaint.
 static int put_definition(struct definition *d, bool create)
@@ -291,19 +302,17 @@ static int put_definition(struct definition *d, bool create)
     const struct remote_options *o = &d->c->command.options;
     int status = 0;
     bool code = changes_code(d);
-    const char *except[ARRAY_LEN(answered) + 5];
-    size_t n = 0;
-    for (; answered[n]; n++) {
-        except[n] = answered[n];
+    struct except anew = {};
+    for (size_t i = 0; i < ARRAY_LEN(answered); i++) {
+        except_if(&anew, true, answered[i]);
     }
-    except[n++] = if_new(o->name, "name");
-    except[n++] = if_new(o->description, "description");
-    except[n++] = if_new(o->parameters.n > 0, "parameters");
-    except[n++] = if_new(code, "code_config");
-    except[n++] = if_new(create || o->if_version, "version");
-    except[n] = NULL;
+    except_if(&anew, o->name != NULL, "name");
+    except_if(&anew, o->description != NULL, "description");
+    except_if(&anew, o->parameters.n > 0, "parameters");
+    except_if(&anew, code, "code_config");
+    except_if(&anew, create || o->if_version, "version");
     json_begin(&d->out, NULL, '{');
-    put_others(&d->out, d->whole ? d->base : NULL, except);
+    put_others(&d->out, d->whole ? d->base : NULL, anew.names);
     if (o->name) {
         json_put_text(&d->out, "name", o->name);
     } else if (create && d->language) {

@@ -86,6 +86,7 @@ def test_parameters_are_what_the_words_say(me, echo):
     }
     assert tool["code_config"]["code"] == ECHO and tool["code_config"]["language"] == "python"
     assert (tool["name"], tool["version"], tool["is_enabled"]) == ("echo", 1, True)
+    assert 'unit\tstring\tno\t"km"\t["km","miles"]\t-\n' in me.said("show", "echo")
 
 
 def test_specs_that_are_none(me, tmp_path):
