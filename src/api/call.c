@@ -33,6 +33,7 @@ static void end(struct api_call *c)
     buf_free(&c->faults);
     buf_free(&c->kept);
     buf_free(&c->text);
+    buf_free(&c->data);
     buf_free(&c->answer);
     shared_release(c->shared);
     free(c->path);
@@ -97,7 +98,7 @@ void api_reply(struct api_call *c, int status, struct buf *data)
         // nobody is there
     } else if (data->error || !data->len) {
         api_fail(c, API_INTERNAL, "the answer could not be written");
-    } else {
+    } else if (!api_reply_later(c, status, data)) {
         send_envelope(c, status, API_OK, data, "success");
     }
     buf_free(data);

@@ -115,7 +115,7 @@ struct api_call {
     void (*write)(struct api_call *c, struct buf *data);
     const char *shared; // held until the end call: what is read, or sent
     size_t shared_len;
-    struct buf answer; // the envelope
+    struct buf data, answer; // what the envelope is to hold; the envelope
     int answer_status;
 };
 

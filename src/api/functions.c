@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum {
-    PAGE_TOOLS = 16,
+    PAGE_TOOLS = 4, // each may have megabytes; between two pages others have their turn
     HERE_BYTES = 128 << 10,
     LIST_BYTES = 64 << 20, // of all schemas
     RETRY_SECONDS = 5,
@@ -232,25 +232,30 @@ static void take_page(struct work *w)
 
 // ---- Page after page
 
+// On whichever thread.
+static void write_answer(struct api_call *c, struct buf *data)
+{
+    const struct functions *x = c->ctx;
+    json_begin(data, NULL, '{');
+    json_put_text(data, "format", function_formats[x->form]);
+    json_begin(data, "tools", '[');
+    put_built_in(data, x->form);
+    if (x->tools.len) {
+        buf_putc(data, ',');
+        buf_add(data, x->tools.data, x->tools.len);
+    }
+    json_end(data, ']');
+    json_begin(data, "left_out", '[');
+    buf_add(data, buf_text(&x->left_out), x->left_out.len);
+    json_end(data, ']');
+    json_end(data, '}');
+    data->error = data->error ? data->error : x->tools.error ? x->tools.error : x->left_out.error;
+}
+
 static void reply(struct functions *x)
 {
-    struct buf data = BUF_INIT((size_t)3 * LIST_BYTES);
     flush(x);
-    json_begin(&data, NULL, '{');
-    json_put_text(&data, "format", function_formats[x->form]);
-    json_begin(&data, "tools", '[');
-    put_built_in(&data, x->form);
-    if (x->tools.len) {
-        buf_putc(&data, ',');
-        buf_add(&data, x->tools.data, x->tools.len);
-    }
-    json_end(&data, ']');
-    json_begin(&data, "left_out", '[');
-    buf_add(&data, buf_text(&x->left_out), x->left_out.len);
-    json_end(&data, ']');
-    json_end(&data, '}');
-    data.error = data.error ? data.error : x->tools.error ? x->tools.error : x->left_out.error;
-    api_reply(x->call, 200, &data);
+    api_reply_written(x->call, 200, x->tools.len + x->left_out.len, write_answer);
 }
 
 static void read_pages(struct functions *x);
@@ -308,7 +313,7 @@ static void on_end(void *ctx, int error)
         // A cursor's tool may have been deleted since.
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "the store of the tools: %s",
                        error < 0 ? strerrordesc_np(-error) : "they have changed meanwhile");
-    } else if (bytes <= HERE_BYTES || work_queue(c->with->pool, &x->work)) {
+    } else if ((bytes <= HERE_BYTES && x->n < PAGE_TOOLS) || work_queue(c->with->pool, &x->work)) {
         take_page(&x->work);
         page_taken(&x->work);
     }

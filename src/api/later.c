@@ -62,6 +62,12 @@ static void write_answer(struct api_call *c)
     put_envelope(c, &data);
 }
 
+static void write_data(struct api_call *c)
+{
+    put_envelope(c, &c->data);
+    buf_free(&c->data);
+}
+
 static void write_shared(struct api_call *c)
 {
     const struct buf data = {.data = (char *)(uintptr_t)c->shared, .len = c->shared_len};
@@ -77,6 +83,18 @@ static void answer_written(struct api_call *c)
     }
     c->status = c->answer_status;
     http_reply_buf(c->r, c->status, "application/json", &c->answer);
+}
+
+bool api_reply_later(struct api_call *c, int status, struct buf *data)
+{
+    if (data->len <= HERE_BYTES) {
+        return false;
+    }
+    c->data = *data;
+    *data = BUF_INIT(0);
+    c->answer_status = status;
+    api_work(c, c->data.len, write_data, answer_written);
+    return true;
 }
 
 void api_reply_written(struct api_call *c, int status, size_t bytes,

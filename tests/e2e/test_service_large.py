@@ -95,6 +95,18 @@ def test_a_long_result_of_a_tool_and_of_a_node(service: Service, probe):
     assert held(service, probe, f"{API}/workflow/code-node", node) < HELD_MS
 
 
+def test_what_a_thousand_tools_are(service: Service, probe):
+    """The schemas of many small ones, and of some long ones; what is exported."""
+    takes = [{"name": f"p{n}", "type": "string", "description": "d" * 200} for n in range(20)]
+    long = [{"name": f"p{n}", "type": "string", "description": "d" * 8000} for n in range(64)]
+    config = {"language": "python", "code": "return 1"}
+    for name, parameters, count in (("small", takes, 400), ("long", long, 12)):
+        tools = [{"name": f"{name}{n}", "parameters": parameters, "code_config": config} for n in range(count)]
+        assert service.post(f"{API}/tools/import", {"tools": tools, "on_conflict": "refuse"}).status == 200
+    for path in ("schemas", "schemas?format=anthropic&shared=true", "export"):
+        assert held(service, probe, f"{API}/tools/{path}") < HELD_MS, path
+
+
 def test_many_that_wait_do_not_hold_the_start(service: Service):
     """Jobs of an older start keep their order and their needs, long requests and all, and one may be cancelled."""
     with serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
