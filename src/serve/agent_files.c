@@ -58,14 +58,9 @@ void agent_op_begin_answer(struct agent_op *op, const char *path, const char *ta
     json_put_text(&op->answer, "tag", tag);
 }
 
-void agent_op_refuse(struct agent_op *op, const char *path, const char *format, ...)
+static void put_refusal(struct agent_op *op, const char *path, const char *text)
 {
-    char text[REFUSAL_BYTES];
     AUTO_BUF struct buf whole = BUF_INIT(JOB_MAX_PATH + REFUSAL_BYTES + 64);
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
     if (path) {
         buf_printf(&whole, "/workspace%s%s: ", strcmp(path, ".") ? "/" : "",
                    strcmp(path, ".") ? path : "");
@@ -79,6 +74,16 @@ void agent_op_refuse(struct agent_op *op, const char *path, const char *format, 
         put_path(&op->answer, path);
     }
     json_end(&op->answer, '}');
+}
+
+void agent_op_refuse(struct agent_op *op, const char *path, const char *format, ...)
+{
+    char text[REFUSAL_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    put_refusal(op, path, text);
 }
 
 void agent_op_refuse_file(struct agent_op *op, const char *path, int refusal)

@@ -142,6 +142,13 @@ def test_FS_06_links_are_not_written_through(files, tmp_path):
     assert files.sh("ls -d /tmp")["stdout"] == "/tmp\n"
 
 
+AGENT_CALLS = (
+    ("write", "d/new", {"content": "x"}),
+    ("read", "d/secret.txt", {}),
+    ("edit", "d/new", {"edits": [{"op": "insert_head", "new": "y"}]}),
+)
+
+
 def test_FS_06_race(files, canary_folder):
     """A folder turns into a link and back, while files are written, read and listed there."""
     swap = f"""
@@ -154,6 +161,9 @@ while test ! -e stop; do mv -T d x; mv -T l d; mv -T d l; mv -T x d; done
     while time.monotonic() < end:
         for a in (files.put("d/new", b"x"), files.get("d/secret.txt"), files.list("d"), files.delete("d/new")):
             assert a.status < 500 and b"CANARY" not in a.body, a
+        for name, path, more in AGENT_CALLS:  # an agent's tools, likewise
+            a = files.c.post(f"{files.base.removesuffix('/files')}/tools/{name}", {"path": path, **more})
+            assert a.status == 200 and b"CANARY" not in a.body, a
         done += 1
     files.put("stop", b"")
     files.c.wait(job)
