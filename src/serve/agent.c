@@ -132,7 +132,6 @@ static void answer(struct agent_op *op)
 static void settle(struct agents *a, struct agent_op *op)
 {
     struct agent_session *s = op->session;
-    s->used_ns = clock_now_ns();
     if (!op->team) {
         if (op->memory_error) {
             log_memory(a, op, "what agents remember was not kept");
@@ -140,6 +139,7 @@ static void settle(struct agents *a, struct agent_op *op)
         s->dirty = false; // or the next change tries again
         return;
     }
+    s->used_ns = clock_now_ns();
     if (op->memory_error) {
         log_memory(a, op, "what agents remembered was lost");
     }
