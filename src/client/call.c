@@ -279,8 +279,11 @@ static int set_headers(struct going *g)
     return good ? 0 : call_refuse(g->error, -ENOMEM, "not enough memory");
 }
 
+// A connection that was kept may have been closed meanwhile, and libcurl would send all of it again
+// by a new one: what has a body may change something, and is sent once.
 static void set_body(CURL *h, const struct call *call)
 {
+    curl_easy_setopt(h, CURLOPT_FRESH_CONNECT, call->body || call->file >= 0 ? 1L : 0L);
     if (call->body) {
         curl_easy_setopt(h, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(h, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body_len);
