@@ -151,7 +151,7 @@ static void settle(struct agents *a, struct agent_op *op)
     }
 }
 
-static void go_on(struct agents *a, struct agent_session *s);
+static bool go_on(struct agents *a, struct agent_session *s);
 
 static void op_done(struct work *w)
 {
@@ -210,8 +210,8 @@ static int op_start(struct agents *a, struct agent_op *op)
 }
 
 // The next turn that can begin. Those that cannot are answered when the session's state is whole:
-// an answer may bring the next call.
-static void go_on(struct agents *a, struct agent_session *s)
+// an answer may bring the next call. False: s is gone.
+static bool go_on(struct agents *a, struct agent_session *s)
 {
     struct agent_op *over = NULL, **last = &over;
     bool saved = false;
@@ -229,7 +229,8 @@ static void go_on(struct agents *a, struct agent_session *s)
         *last = op;
         last = &op->next;
     }
-    if (!s->first && (saved || !s->loaded)) { // the session is gone, or never was
+    bool gone = !s->first && (saved || !s->loaded); // so is the session, or it never was
+    if (gone) {
         forget(a, s);
     }
     while (over) {
@@ -238,9 +239,10 @@ static void go_on(struct agents *a, struct agent_session *s)
         answer(op);
         op_free(op);
     }
+    return !gone;
 }
 
-static void enqueue(struct agents *a, struct agent_session *s, struct agent_op *op)
+static bool enqueue(struct agents *a, struct agent_session *s, struct agent_op *op)
 {
     op->of = a;
     op->sessions = a->config.sessions;
@@ -248,18 +250,20 @@ static void enqueue(struct agents *a, struct agent_session *s, struct agent_op *
     op->answer = BUF_INIT(AGENT_ANSWER_MAX);
     *(s->last ? &s->last->next : &s->first) = op;
     s->last = op;
-    go_on(a, s);
+    return go_on(a, s);
 }
 
 // ---- what is remembered is kept
 
-static void write_now(struct agents *a, struct agent_session *s, bool forget_it)
+// False: s is gone.
+static bool write_now(struct agents *a, struct agent_session *s, bool forget_it)
 {
     struct agent_op *op = calloc(1, sizeof *op);
-    if (op) { // else the next look tries again
-        op->forget = forget_it;
-        enqueue(a, s, op);
+    if (!op) { // the next look tries again
+        return true;
     }
+    op->forget = forget_it;
+    return enqueue(a, s, op);
 }
 
 static void look_again(struct agents *a, uint64_t at_ns, uint64_t now_ns)
@@ -330,8 +334,7 @@ static void keep_room(struct agents *a)
             forget(a, oldest);
             continue;
         }
-        write_now(a, oldest, true);
-        if (!oldest->first) { // no memory for it
+        if (write_now(a, oldest, true) && !oldest->first) { // no memory for it
             return;
         }
     }

@@ -9,7 +9,11 @@
 #include "store/sqlite.h"
 #include "workspace/uids.h"
 
-enum { SESSIONS = 50, LINES = 60000 }; // each remembers both versions of a file: 1.4 MB
+enum {
+    SESSIONS = 50,
+    LINES = 60000, // each remembers both versions of a file: 1.4 MB
+    ALL_REMEMBERED = 45,
+};
 
 struct set {
     struct place place;
@@ -20,6 +24,7 @@ struct set {
     struct agents *agents;
     char ids[SESSIONS][37];
     unsigned made;
+    bool deleted;
     // of the last answers
     unsigned answers;
     int error;
@@ -301,6 +306,47 @@ static void too_many_are_forgotten(void **state)
     assert_true(edits(s, s->ids[SESSIONS - 1], 1, tags[SESSIONS - 1]));
 }
 
+static void session_deleted(void *ctx, const struct sessions_outcome *o)
+{
+    assert_int_equal(o->error, 0);
+    ((struct set *)ctx)->deleted = true;
+}
+static bool is_deleted(void *ctx) { return ((struct set *)ctx)->deleted; }
+
+// Too much is remembered, and the session that was unused for longest is gone before what is new of
+// it was written.
+static void the_oldest_is_gone_meanwhile(void **state)
+{
+    struct set *s = *state;
+    AUTO_BUF struct buf write = BUF_INIT(1 << 20);
+    char tag[5];
+    buf_puts(&write, "{\"path\":\"f\",\"content\":\"");
+    for (int i = 0; i < LINES; i++) {
+        buf_puts(&write, "\\n");
+    }
+    buf_puts(&write, "\"}");
+    for (int i = 0; i < SESSIONS; i++) {
+        sessions_create(s->sessions, &(struct sessions_create){.team = "t"}, session_made, s);
+    }
+    place_run(&s->place, all_made, s);
+    for (int i = 0; i < ALL_REMEMBERED; i++) {
+        tag_of(call(s, s->ids[i], AGENT_WRITE, buf_text(&write)), tag);
+        assert_true(edits(s, s->ids[i], LINES, tag));
+    }
+    assert_non_null(call(s, s->ids[0], AGENT_WRITE, buf_text(&write)));
+    for (int i = 1; i < ALL_REMEMBERED; i++) {
+        assert_non_null(call(s, s->ids[i], AGENT_READ, "{\"path\":\"f\",\"end_line\":1}"));
+    }
+    sessions_delete(s->sessions, "t", s->ids[0], session_deleted, s);
+    place_run(&s->place, is_deleted, s);
+    for (int i = ALL_REMEMBERED; i < SESSIONS; i++) {
+        tag_of(call(s, s->ids[i], AGENT_WRITE, buf_text(&write)), tag);
+        assert_true(edits(s, s->ids[i], LINES, tag));
+    }
+    assert_null(call(s, s->ids[0], AGENT_READ, "{\"path\":\"f\"}"));
+    assert_int_equal(s->error, SESSIONS_EXPIRED);
+}
+
 int main(void)
 {
     if (geteuid() != 0) {
@@ -310,7 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(there_is_no_such_session), TEST(a_caller_leaves),
         TEST(the_end_comes_first),      TEST(what_is_new_is_kept_at_the_end),
-        TEST(too_many_are_forgotten),
+        TEST(too_many_are_forgotten),   TEST(the_oldest_is_gone_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
