@@ -41,10 +41,10 @@ struct stream {
     struct head heads[2];
     int status; // that was told
     // after the end
-    size_t json_told; // of the call's shared text
-    yyjson_doc *doc;
-    bool result_begun, full; // full: room() or `more` comes
-    unsigned pieces;         // of this turn
+    size_t json_told;         // of the call's shared text
+    yyjson_doc *parsed, *doc; // parsed: a thread's, until it is done
+    bool result_begun, full;  // full: room() or `more` comes
+    unsigned pieces;          // of this turn
     struct loop_timer more;
 };
 
@@ -232,12 +232,13 @@ static bool hold_result(struct stream *s, size_t len)
 static void parse_result(struct api_call *c)
 {
     struct stream *s = c->ctx;
-    s->doc = yyjson_read(c->shared, c->shared_len, YYJSON_READ_NUMBER_AS_RAW);
+    s->parsed = yyjson_read(c->shared, c->shared_len, YYJSON_READ_NUMBER_AS_RAW);
 }
 
 static void result_parsed(struct api_call *c)
 {
     struct stream *s = c->ctx;
+    s->doc = s->parsed;
     s->heads[0].found = s->heads[1].found = false; // other bytes now: the text itself
     if (!s->doc) {
         http_abort(s->call->r); // no memory: the reader comes again
@@ -283,7 +284,7 @@ static void end(struct api_call *c)
     struct stream *s = c->ctx;
     jobs_leave(c->with->jobs, &s->watch);
     loop_timer_clear(c->with->loop, &s->more);
-    yyjson_doc_free(s->doc);
+    yyjson_doc_free(s->parsed);
     free(s);
 }
 
