@@ -96,8 +96,9 @@ struct jobs_submission {
 // a call; after `ended` nothing follows and the watch is free.
 struct jobs_watch {
     void (*changed)(struct jobs_watch *w); // status or output; may be NULL
-    // r: the result while it is in memory, or NULL (it came from the store); json: always. Either
-    // may be held beyond the call: jobs_result_hold(), shared_hold() (base/shared.h).
+    // r: the result while it is in memory, or NULL (it came from the store); json: NULL only where
+    // there was no memory for it. Either may be held beyond the call: jobs_result_hold(),
+    // shared_hold() (base/shared.h).
     void (*ended)(struct jobs_watch *w, const struct result *r, const char *json, size_t len);
     void *ctx;
     // inner

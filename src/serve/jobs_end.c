@@ -107,7 +107,7 @@ static void tell_ended(struct task *t, const struct result *r)
         struct jobs_watch *w = t->watches;
         t->watches = w->next;
         w->job = NULL;
-        w->ended(w, r, t->json ? t->json : "", t->json_len);
+        w->ended(w, r, t->json, t->json_len);
     }
 }
 
