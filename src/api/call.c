@@ -348,8 +348,7 @@ static void route(struct api_call *c)
     } else if (found == API_BAD_ID) {
         api_fail(c, API_NOT_FOUND,
                  "the path holds no id: those are a UUID in lower case, of a key 16 hexadecimal "
-                 "digits, of "
-                 "a version its number");
+                 "digits, of a version its number");
     } else if (found == API_NO_PATH) {
         api_fail(c, API_NOT_FOUND, "no such path; /docs lists them");
     } else {

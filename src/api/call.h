@@ -154,7 +154,6 @@ const char *api_query(const struct api_call *c, const char *name);
 int64_t api_query_number(const struct api_call *c, const char *name, int64_t initial);
 bool api_query_flag(const struct api_call *c, const char *name);
 
-// Handlers, one file per subject (struct api_subject in route.h, joined in routes.c): operations.c,
-// execute.c, jobs.c, events.c, artifacts.c, sessions.c, files.c, tools.c, keys.c, openapi.c.
+// Handlers: one file per subject (struct api_subject in route.h, joined in routes.c).
 
 #endif

@@ -116,7 +116,7 @@ extern const struct schema schema_execute_code, schema_execute_answer, schema_in
     schema_job_accepted, schema_job_list, schema_job_entry, schema_job_cancelled;
 extern const struct schema schema_tool_execute, schema_tool_answer, schema_tool_run,
     schema_function_list, schema_function_left_out;
-extern const char *const function_formats[]; // ended by NULL
+extern const char *const function_formats[], *const snippet_languages[]; // ended by NULL
 extern const struct schema schema_session_create, schema_session_extend, schema_session,
     schema_session_list, schema_session_deleted, schema_file, schema_file_list, schema_file_move,
     schema_file_done;

@@ -7,6 +7,12 @@
 #include "base/fd.h"
 #include "model/job.h"
 
+#include <assert.h>
+
+static_assert(READ_MAX_CHARS == 200000 && AGENT_WRITE_MAX_CHARS == 1000000 &&
+                  AGENT_ARTIFACT_MB == 10,
+              "as texts below have them");
+
 #define TEXT(n, h)                                                                                 \
     {                                                                                              \
         .name = (n), .type = SCHEMA_TEXT, .null = true, .help = (h)                                \
@@ -42,7 +48,7 @@ static const struct schema_field agent_bash[] = {
     {.name = "timeout",
      .type = SCHEMA_INT,
      .min = 1,
-     .max = AGENT_BASH_MAX_SECONDS,
+     .max = LIMIT_TIMEOUT_MAX_SECONDS,
      .initial = "30",
      .help = "seconds, after which it is ended with everything it has started"},
     {.name = "cwd",
@@ -242,7 +248,10 @@ static const struct schema_field agent_artifact_wish[] = {
      .type = SCHEMA_BOOL,
      .initial = "false",
      .help = "it is no failure when it is not there"},
-    {.name = "description", .type = SCHEMA_TEXT, .max = 1024, .help = "for whom the file is for"},
+    {.name = "description",
+     .type = SCHEMA_TEXT,
+     .max = JOB_MAX_DESCRIPTION,
+     .help = "for whom the file is for"},
 };
 SCHEMA_REQUEST(agent_artifact_wish, "AgentArtifactWish", "A file to be given out.");
 

@@ -38,7 +38,7 @@
 const char *const status_names_listed[] = {"queued",    "preparing", "running",   "collecting",
                                            "completed", "failed",    "cancelled", NULL};
 static const char *const job_languages[] = {"python", "javascript", "bash", NULL};
-static const char *const snippet_languages[] = {"python", "javascript", NULL};
+const char *const snippet_languages[] = {"python", "javascript", NULL};
 static const char *const networks[] = {"none", "proxy", "host", NULL};
 
 // ---- What a job brings.
@@ -78,7 +78,10 @@ static const struct schema_field artifact_wish[] = {
      .type = SCHEMA_BOOL,
      .initial = "false",
      .help = "the job does not fail when it is not there"},
-    {.name = "description", .type = SCHEMA_TEXT, .max = 1024, .help = "comes back in the result"},
+    {.name = "description",
+     .type = SCHEMA_TEXT,
+     .max = JOB_MAX_DESCRIPTION,
+     .help = "comes back in the result"},
 };
 SCHEMA_REQUEST(artifact_wish, "ArtifactWish", "A file that the job is to leave for its caller.");
 

@@ -114,13 +114,12 @@ static const struct schema_field tool_update[] = {
      .help = "the version that this is a change of: 412 if there is another by now"}};
 SCHEMA_REQUEST(tool_update, "ToolUpdate", "What is to change; the rest stays.");
 
-static const char *const permissions[] = {"owner", "read_only", "read_execute", NULL};
 #define KEPT                                                                                       \
     ENABLED(.required = true, .help = "off: neither shown to models nor run"),                     \
         COUNT("version", "one more with each change of the definition"),                           \
         {.name = "permission",                                                                     \
          .type = SCHEMA_TEXT,                                                                      \
-         .choices = permissions,                                                                   \
+         .choices = tool_permission_names,                                                         \
          .required = true,                                                                         \
          .help = "what the caller's team may do with it"},                                         \
         TEXT_NULL("shared_by", "the team that shares it; null: it is the caller's own"),           \
@@ -195,8 +194,9 @@ SCHEMA_REQUEST(tool_restore, "ToolRestore", "The version that is to be the newes
     }
 #define PERMISSION                                                                                 \
     {                                                                                              \
-        .name = "permission", .type = SCHEMA_TEXT, .choices = permissions + STORE_MAY_READ,        \
-        .required = true, .help = "read_only: to be seen and copied; read_execute: to be run, too" \
+        .name = "permission", .type = SCHEMA_TEXT,                                                 \
+        .choices = tool_permission_names + STORE_MAY_READ, .required = true,                       \
+        .help = "read_only: to be seen and copied; read_execute: to be run, too"                   \
     }
 static const struct schema_field tool_share_with[] = {TEAM, PERMISSION};
 SCHEMA_REQUEST(tool_share_with, "ToolShareWith", "With whom, and what they may do.");
@@ -228,7 +228,6 @@ static const struct schema_field tool_export[] = {
 };
 SCHEMA_ANSWER(tool_export, "ToolExport", "Definitions of tools.");
 
-static const char *const conflicts[] = {"refuse", "skip", "replace", NULL};
 static const struct schema_field tool_import[] = {
     {.name = "tools",
      .type = SCHEMA_ARRAY,
@@ -239,20 +238,19 @@ static const struct schema_field tool_import[] = {
      .help = "definitions, as export gives them"},
     {.name = "on_conflict",
      .type = SCHEMA_TEXT,
-     .choices = conflicts,
+     .choices = tool_conflict_names,
      .initial = "\"refuse\"",
      .help = "where the team has a tool of that name. refuse: nothing is written; skip: that one "
              "stays; replace: that one gets a new version"},
 };
 SCHEMA_REQUEST(tool_import, "ToolImport", "Tools to save.");
 
-static const char *const outcomes[] = {"created", "updated", "skipped", NULL};
 static const struct schema_field tool_imported_entry[] = {
     NAME(true),
     ID,
     {.name = "outcome",
      .type = SCHEMA_TEXT,
-     .choices = outcomes,
+     .choices = tool_outcome_names,
      .required = true,
      .help = "what was done"},
     COUNT("version", "that it is at now"),
@@ -285,7 +283,7 @@ static const struct schema_field tool_execute[] = {
     {.name = "timeout",
      .type = SCHEMA_INT,
      .min = 1,
-     .max = 600,
+     .max = LIMIT_TIMEOUT_MAX_SECONDS,
      .initial = "30",
      .help = "seconds; what the tool has saved as limits.timeout_seconds wins"},
     {.name = "session_id",

@@ -5,12 +5,10 @@
 #include "model/job.h"
 #include "tools/node.h"
 
-static const char *const languages[] = {"python", "javascript", NULL};
-
 static const struct schema_field code_node[] = {
     {.name = "language",
      .type = SCHEMA_TEXT,
-     .choices = languages,
+     .choices = snippet_languages,
      .required = true,
      .help = "of the code"},
     {.name = "code",

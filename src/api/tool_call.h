@@ -83,7 +83,9 @@ void tool_call_put_kept(struct buf *out, const struct store_tool *s);
 void tool_call_put(struct buf *out, const struct store_tool *s);
 extern const char *const tool_permission_names[]; // enum store_permission; ended by NULL
 
-// tools_import.c
+// tools_import.c: what an import does with a name that is taken, and did with each tool; ended by
+// NULL.
+extern const char *const tool_conflict_names[], *const tool_outcome_names[];
 void tools_export(struct api_call *c);
 void tools_import(struct api_call *c);
 

@@ -119,10 +119,10 @@ void tools_export(struct api_call *c)
 // ---- Import: what is known of each
 
 enum on_conflict { REFUSE, SKIP, REPLACE };
-static const char *const on_conflict_names[] = {"refuse", "skip", "replace", NULL};
+const char *const tool_conflict_names[] = {"refuse", "skip", "replace", NULL};
 
 enum outcome { CREATED, UPDATED, SKIPPED, OUTCOMES };
-static const char *const outcome_names[OUTCOMES] = {"created", "updated", "skipped"};
+const char *const tool_outcome_names[] = {"created", "updated", "skipped", NULL};
 
 struct import;
 struct item {
@@ -322,13 +322,13 @@ static void answer(void *ctx, int error)
         json_begin(&data, NULL, '{');
         json_put_text(&data, "name", i->items[k].name);
         json_put_text(&data, "id", i->items[k].id);
-        json_put_text(&data, "outcome", outcome_names[i->items[k].outcome]);
+        json_put_text(&data, "outcome", tool_outcome_names[i->items[k].outcome]);
         json_put_int(&data, "version", i->items[k].version);
         json_end(&data, '}');
     }
     json_end(&data, ']');
     for (enum outcome o = 0; o < OUTCOMES; o++) {
-        json_put_int(&data, outcome_names[o], count_of(i, o));
+        json_put_int(&data, tool_outcome_names[o], count_of(i, o));
     }
     json_end(&data, '}');
     if (error) {
@@ -468,7 +468,7 @@ void tools_import(struct api_call *c)
     c->ctx = i;
     c->end = import_over;
     yyjson_val *word = yyjson_obj_get(yyjson_doc_get_root(i->doc), "on_conflict");
-    while (yyjson_is_str(word) && !yyjson_equals_str(word, on_conflict_names[i->on_conflict])) {
+    while (yyjson_is_str(word) && !yyjson_equals_str(word, tool_conflict_names[i->on_conflict])) {
         i->on_conflict++;
     }
     i->work = (struct work){

@@ -58,6 +58,7 @@ enum {
     JOB_MAX_SETS = 8,             // PLAN_SETS_PER_JOB
     JOB_SET_NAME_MAX = 64,
     JOB_MAX_PATH = 4096,
+    JOB_MAX_DESCRIPTION = 1024, // bytes, of an artifact
     JOB_MAX_JSON_BYTES = 24 << 20,
 };
 

@@ -160,7 +160,6 @@ static int parse_artifact_path(struct parse *p, const char *field, yyjson_val *p
 static int parse_description(struct parse *p, const char *where, yyjson_val *v,
                              struct job_artifact *a)
 {
-    enum { MAX_BYTES = 1024 };
     char field[48];
     if (!v || yyjson_is_null(v)) {
         return 0;
@@ -169,8 +168,10 @@ static int parse_description(struct parse *p, const char *where, yyjson_val *v,
     if (!yyjson_is_str(v)) {
         return job_wrong_type(p, field, v, "a string");
     }
-    if (yyjson_get_len(v) > MAX_BYTES || memchr(yyjson_get_str(v), '\0', yyjson_get_len(v))) {
-        return job_refuse(p->error, field, "must be at most %d bytes without NUL", MAX_BYTES);
+    if (yyjson_get_len(v) > JOB_MAX_DESCRIPTION ||
+        memchr(yyjson_get_str(v), '\0', yyjson_get_len(v))) {
+        return job_refuse(p->error, field, "must be at most %d bytes without NUL",
+                          JOB_MAX_DESCRIPTION);
     }
     a->description = strdup(yyjson_get_str(v));
     return a->description ? 0 : -ENOMEM;

@@ -5,8 +5,9 @@
 #include <string.h>
 
 const struct limit_spec limit_specs[LIMIT_COUNT] = {
-    [LIMIT_TIMEOUT] = {"timeout_seconds", "--timeout", "s", 3, 30000, 1000, 600000, 0,
-                       "the job ends as `timeout`", "wall time, counted from the program's start"},
+    [LIMIT_TIMEOUT] = {"timeout_seconds", "--timeout", "s", 3, 30000, 1000,
+                       LIMIT_TIMEOUT_MAX_SECONDS * 1000, 0, "the job ends as `timeout`",
+                       "wall time, counted from the program's start"},
     [LIMIT_CPU] = {"cpu_seconds", "--cpu-seconds", "s", 3, 0, 1000, 3600000, 1,
                    "the job ends as `cpu_limit`", "CPU time of all its processes together"},
     [LIMIT_MEMORY] = {"memory_mb", "--memory", "MB", 0, 512, 32, 65536, 0,

@@ -20,6 +20,8 @@ enum limit {
     LIMIT_COUNT,
 };
 
+enum { LIMIT_TIMEOUT_MAX_SECONDS = 600 };
+
 // Who set the effective value: the smallest wins.
 enum limit_source {
     LIMIT_FROM_DEFAULT,

@@ -17,9 +17,9 @@
 struct agents;
 
 enum {
-    AGENT_BASH_MAX_SECONDS = 600,
     AGENT_WRITE_MAX_CHARS = 1000000,
     AGENT_WRITE_MAX_BYTES = 4 * AGENT_WRITE_MAX_CHARS, // of UTF-8
+    AGENT_ARTIFACT_MB = 10, // of an artifact, and of all, where the call does not say
 };
 
 struct agents_config {

@@ -13,7 +13,6 @@
 #include <string.h>
 
 enum {
-    DEFAULT_MB = 10,
     REQUEST_BYTES = 1 << 20,
     ANSWER_BYTES = 8 << 20,
     URL_BYTES = 16384,
@@ -189,7 +188,7 @@ static void put_bound(struct buf *json, const char *key, yyjson_val *value)
     if (value && !yyjson_is_null(value) && json_write(&text, value) == 0) {
         json_put_json(json, key, buf_text(&text));
     } else {
-        json_put_int(json, key, DEFAULT_MB);
+        json_put_int(json, key, AGENT_ARTIFACT_MB);
     }
 }
 
