@@ -4,8 +4,8 @@
 // A declaration is [{name, type, typeSpec?}]. Types: string, number, integer, boolean, object,
 // array, any, and array[TYPE], also within each other. A typeSpec says more of a value:
 //   spec       = a type's name, or an object of
-//   type       : a type's name; absent: object where there are properties, array where there are
-//                items, else any
+//   type       : a type's name; absent: object where there are properties or required, array where
+//                there are items, else any
 //   properties : {name: spec}, of an object; others than these may be there
 //   required   : [name], of an object
 //   items      : spec, of an array
