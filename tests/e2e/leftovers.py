@@ -110,25 +110,43 @@ def instance_groups() -> list[pathlib.Path]:
     return [d for base in bases if (base / "isle").is_dir() for d in (base / "isle").iterdir() if d.is_dir()]
 
 
+def locked() -> set[str]:
+    """Device and inode of every locked file. It takes no lock to see that, which would disturb a start."""
+    with open("/proc/locks", encoding="utf-8") as f:
+        return {word for line in f for word in line.split() if word.count(":") == 2}
+
+
+def identity(path: str | os.PathLike) -> str:
+    """As /proc/locks has it; empty where nothing is."""
+    with contextlib.suppress(OSError):
+        st = os.lstat(path)
+        return f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}"
+    return ""
+
+
 def lock_is_free(instance: str) -> bool:
     """Nobody holds instance K: its service and its launcher are gone."""
-    path = LOCK_DIR / f"{instance}.lock"
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return True
-    try:
-        # /proc/locks answers without taking the lock, which would disturb a start.
-        st = os.fstat(fd)
-        want = f"{os.major(st.st_dev):02x}:{os.minor(st.st_dev):02x}:{st.st_ino}"
-        with open("/proc/locks", encoding="utf-8") as f:
-            return not any(want in line for line in f)
-    finally:
-        os.close(fd)
+    return identity(LOCK_DIR / f"{instance}.lock") not in locked()
+
+
+def lock_holders(instance: str) -> list[str]:
+    """Who has instance K's lock file open, for a message: what /proc/locks names has ended often, or is a front."""
+    path = str(LOCK_DIR / f"{instance}.lock")
+    found = []
+    for pid, p in processes().items():
+        with contextlib.suppress(OSError):
+            if any(os.readlink(f"/proc/{pid}/fd/{fd}") == path for fd in os.listdir(f"/proc/{pid}/fd")):
+                with open(f"/proc/{pid}/wchan") as f:
+                    found.append(f"{instance}: {p.name} {pid}, child of {p.ppid}, uid {p.uid}, {p.state} {f.read()}")
+    return found
 
 
 def left_groups() -> list[str]:
-    return [str(g) for g in instance_groups() if lock_is_free(g.name) and g.is_dir()]
+    """Groups without an owner. One whose lock files are elsewhere (in a container) has locked one of its groups."""
+    groups = instance_groups()
+    held = locked()
+    alive = {g.name for g in groups if identity(g) in held}
+    return [str(g) for g in groups if g.name not in alive and lock_is_free(g.name) and g.is_dir()]
 
 
 def left_folders(data: pathlib.Path) -> list[str]:

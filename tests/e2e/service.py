@@ -369,7 +369,10 @@ class Service(Client):
             ours = [i for i in known if i in self.instances() or leftovers.lock_is_free(str(i.number))]
             return host.processes_in({i.uid_base for i in ours})
 
-        assert harness.until(lambda: not held(), END_SECONDS), held()
+        if not harness.until(lambda: not held(), END_SECONDS / 2):
+            holders = [who for i in held() for who in leftovers.lock_holders(str(i.number))]
+            said = (status, holders, self.log()[-2000:])
+            assert harness.until(lambda: not held(), END_SECONDS / 2), said
         if not variants.Session.account:  # an account's range serves all its instances
             assert harness.until(lambda: not left(), END_SECONDS), [host.status_of(p).get("Name") for p in left()]
         leftovers.EXPECTED.discard(self.process.pid)
@@ -412,7 +415,7 @@ class Service(Client):
         left = leftovers.left_groups()
         if harness.SHARED_HOST:  # others' may be left for a moment, also under a number that was ours
             left = [g for g in left if (g, inode(g)) in self.groups]
-        assert left == []
+        assert left == [], left
 
     def one_shot(self) -> list[pathlib.Path]:
         return [*self.data.glob("**/once/*")]
