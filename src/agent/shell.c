@@ -160,21 +160,25 @@ static void look_at_scanner(struct rewriting *g, const struct shell_command *c, 
     }
 }
 
-static bool is_assignment(const struct shell_word *w)
-{
-    size_t n = strspn(w->value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-    return n > 0 && w->value[n] == '=' && !(w->value[0] >= '0' && w->value[0] <= '9');
-}
-
 // The word that names the program, behind what may stand before it.
 static uint32_t name_of(const struct shell_command *c)
 {
-    static const char *const before[] = {"if",    "then", "else", "elif",    "do",      "while",
-                                         "until", "!",    "{",    "time",    "sudo",    "nohup",
-                                         "nice",  "env",  "exec", "command", "builtin", NULL};
+    static const char *const reserved[] = {"if",    "then",  "else", "elif", "do",
+                                           "while", "until", "!",    "time", NULL};
+    static const char *const runners[] = {"sudo", "env",     "nohup", "nice", // the first two
+                                          "exec", "command", NULL};           // take assignments
+    bool assigns = true;
     uint32_t i = 0;
-    while (i < c->n && (one_of(&c->words[i], before) || is_assignment(&c->words[i]))) {
+    while (i < c->n && c->words[i].bare && one_of(&c->words[i], reserved)) {
         i++;
+    }
+    for (; i < c->n; i++) {
+        const struct shell_word *w = &c->words[i];
+        if (one_of(w, runners)) {
+            assigns = is(w, "sudo") || is(w, "env");
+        } else if (!assigns || !w->assignment) {
+            break;
+        }
     }
     if (i + 1 < c->n && is(&c->words[i], "timeout") && c->words[i + 1].value[0] != '-') {
         i += 2;
@@ -182,10 +186,22 @@ static uint32_t name_of(const struct shell_command *c)
     return i;
 }
 
+// What gives other meanings to words: to the name of a program (function, alias), to && and ||
+// ([[).
+static bool is_beyond(const struct shell_command *c, uint32_t at)
+{
+    const struct shell_word *name = &c->words[at];
+    return is(name, "alias") || (name->bare && strcmp(name->value, "function") == 0) ||
+           (strcmp(name->value, "[[") == 0 && strcmp(c->words[c->n - 1].value, "]]") != 0);
+}
+
 static int look_at(void *ctx, const struct shell_command *c)
 {
     struct rewriting *g = ctx;
     uint32_t at = name_of(c);
+    if (at < c->n && is_beyond(c, at)) {
+        return SHELL_UNSURE;
+    }
     if (at >= c->n || !c->words[at].plain || c->words[at].len >= SHELL_VALUE_MAX) {
         return 0;
     }

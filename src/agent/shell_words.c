@@ -26,7 +26,8 @@ struct walk {
     struct {
         char text[SHELL_VALUE_MAX];
         size_t len;
-        bool tabs; // <<-
+        bool tabs;  // <<-
+        bool joins; // a line that ends with a backslash goes on in the next one
     } here[HERE_MAX];
     uint32_t heres;
     bool here_next; // the next word is the end mark of a here-document
@@ -48,7 +49,7 @@ static void begin_word(struct walk *w)
         l->in_word = true;
         memset(&l->word, 0, sizeof l->word);
         l->word.from = w->at;
-        l->word.plain = true;
+        l->word.plain = l->word.bare = true;
     }
 }
 
@@ -59,6 +60,20 @@ static void add_char(struct walk *w, char c)
         word->value[word->len] = c;
     }
     word->len++;
+}
+
+// What is not there as it is written.
+static void begin_quoted(struct walk *w)
+{
+    begin_word(w);
+    now(w)->word.bare = false;
+}
+
+// ... and is not known, either.
+static void begin_unknown(struct walk *w)
+{
+    begin_quoted(w);
+    now(w)->word.plain = false;
 }
 
 static int end_word(struct walk *w)
@@ -74,6 +89,7 @@ static int end_word(struct walk *w)
             return SHELL_UNSURE;
         }
         memcpy(w->here[w->heres].text, l->word.value, SHELL_VALUE_MAX);
+        w->here[w->heres].joins = l->word.bare;
         w->here[w->heres++].len = l->word.len;
         w->here_next = false;
         return 0;
@@ -166,8 +182,10 @@ static int skip_simple(struct walk *w, size_t skip, const char *end)
 
 static int take_dollar(struct walk *w)
 {
-    begin_word(w);
-    now(w)->word.plain = false;
+    begin_unknown(w);
+    if (peek(w, 1) == '[') {
+        return SHELL_UNSURE; // arithmetic, as it was once written
+    }
     if (peek(w, 1) == '(' && peek(w, 2) == '(') {
         return skip_simple(w, 3, "))");
     }
@@ -197,8 +215,7 @@ static int take_tick(struct walk *w)
             return SHELL_UNSURE;
         }
     }
-    begin_word(w);
-    now(w)->word.plain = false;
+    begin_unknown(w);
     w->at++;
     return push(w, '`', false);
 }
@@ -214,7 +231,7 @@ static int take_backslash(struct walk *w)
         return SHELL_UNSURE;
     }
     if (peek(w, 1) != '\n') {
-        begin_word(w);
+        begin_quoted(w);
         if (now(w)->quoted && !strchr("$`\"\\", peek(w, 1))) {
             add_char(w, '\\');
         }
@@ -224,9 +241,21 @@ static int take_backslash(struct walk *w)
     return 0;
 }
 
+static bool goes_on(const char *line, size_t len)
+{
+    size_t n = 0;
+    while (n < len && line[len - 1 - n] == '\\') {
+        n++;
+    }
+    return n % 2 != 0;
+}
+
 // Behind a newline: the bodies of here-documents are no commands.
 static int skip_heres(struct walk *w)
 {
+    if (w->heres > 0 && w->depth > 0) {
+        return SHELL_UNSURE; // whose text is behind the outer command's line
+    }
     for (uint32_t i = 0; i < w->heres; i++) {
         for (bool found = false; !found;) {
             if (w->at >= w->len) {
@@ -237,6 +266,9 @@ static int skip_heres(struct walk *w)
             }
             const char *end = memchr(w->p + w->at, '\n', w->len - w->at);
             size_t len = (end ? (size_t)(end - w->p) : w->len) - w->at;
+            if (w->here[i].joins && goes_on(w->p + w->at, len)) {
+                return SHELL_UNSURE;
+            }
             found = len == w->here[i].len && memcmp(w->p + w->at, w->here[i].text, len) == 0;
             w->at += len + (end != NULL);
         }
@@ -258,8 +290,7 @@ static int take_redirection(struct walk *w)
         l->in_word = false; // the descriptor's number
     }
     if (peek(w, 1) == '(') {
-        begin_word(w);
-        l->word.plain = false;
+        begin_unknown(w);
         w->at += 2;
         return push(w, ')', false);
     }
@@ -308,6 +339,24 @@ static int take_separator(struct walk *w, char c)
     return r == 0 && c == '\n' ? skip_heres(w) : r;
 }
 
+static bool is_name(const struct shell_word *word)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return word->bare && word->len > 0 && word->len < SHELL_VALUE_MAX &&
+           strspn(word->value, letters) == word->len &&
+           !(word->value[0] >= '0' && word->value[0] <= '9');
+}
+
+// At a [ : a[1 + 2]=3 is one word.
+static bool blank_in_index(const struct walk *w)
+{
+    size_t at = w->at;
+    while (at < w->len && !strchr("] \t\n;&|<>()'\"`\\", w->p[at])) {
+        at++;
+    }
+    return at < w->len && w->p[at] != ']';
+}
+
 static int take_unquoted(struct walk *w, char c)
 {
     switch (c) {
@@ -330,7 +379,7 @@ static int take_unquoted(struct walk *w, char c)
     case ')':
         return now(w)->closer == ')' ? pop(w) : SHELL_UNSURE;
     case '\'':
-        begin_word(w);
+        begin_quoted(w);
         return skip_single(w, false);
     case '#':
         if (!now(w)->in_word) {
@@ -344,8 +393,13 @@ static int take_unquoted(struct walk *w, char c)
         break;
     }
     begin_word(w);
-    now(w)->word.glob |= c == '*' || c == '?' || c == '[';
-    now(w)->word.plain &= !(c == '~' || c == '{');
+    struct shell_word *word = &now(w)->word;
+    if (c == '[' && is_name(word) && blank_in_index(w)) {
+        return SHELL_UNSURE;
+    }
+    word->assignment |= c == '=' && is_name(word);
+    word->glob |= c == '*' || c == '?' || c == '[';
+    word->plain &= !(c == '~' || c == '{');
     add_char(w, c);
     w->at++;
     return 0;
@@ -358,7 +412,7 @@ static int take(struct walk *w)
     case '\\':
         return take_backslash(w);
     case '"':
-        begin_word(w);
+        begin_quoted(w);
         now(w)->quoted = !now(w)->quoted;
         w->at++;
         return 0;

@@ -15,6 +15,8 @@ struct shell_word {
     uint32_t len;                // of value; more than SHELL_VALUE_MAX - 1: cut
     bool plain;                  // value is what the shell will see, but for glob characters
     bool glob;                   // has *, ? or [ outside quotes
+    bool bare;                   // has no quote, backslash or expansion: it may be a reserved word
+    bool assignment;             // begins with NAME=
 };
 
 struct shell_command {

@@ -41,6 +41,9 @@ static void find_and_pip_are_rewritten(void **state)
         {"A=$(pip install x) pip install y",
          "A=$(python3 -m pip install x) python3 -m pip install y"},
         {"(pip install x)", "(python3 -m pip install x)"},
+        {"ls a[1-3] && [[ -f x ]] && find / -newer x",
+         "ls a[1-3] && [[ -f x ]] && find /workspace -newer x"},
+        {"cat <<'EOF'\nx\\\nEOF\nfind /", "cat <<'EOF'\nx\\\nEOF\nfind /workspace"},
         {"timeout 60 pip install x", "timeout 60 python3 -m pip install x"},
         {"cat <<EOF >f\nfind /\npip install x\nEOF\npip install y",
          "cat <<EOF >f\nfind /\npip install x\nEOF\npython3 -m pip install y"},
@@ -109,6 +112,20 @@ static void others_stay(void **state)
         "awk '{print $1 / 2}' f",
         "sed 's#/#//#' f",
         "cat <(echo find //)",
+        // a line of a here-document that goes on, and is not its end
+        "cat <<EOF\nx\\\nEOF\nfind /\nEOF\n",
+        "cat <<EOF $(echo\nfind /\nEOF\n)\nEOF\n",
+        // words of arithmetic
+        "echo $[8 & find / -2]",
+        "a[1 & find / -2]=5",
+        "[[ a == b || find =~ // ]]",
+        // words that are programs' names and their arguments
+        "\"a=b\" find /",
+        "'if' find /",
+        "A=1 then pip install x",
+        "nice A=1 find /",
+        "function find { echo \"$@\"; }; find /",
+        "shopt -s expand_aliases\nalias pip=echo\npip install x",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         becomes(cases[i], cases[i]);
