@@ -105,19 +105,22 @@ static void skip_template(struct lexer *x)
     x->broken = true;
 }
 
-// r"..", r#".."#: at is at the r. False: a word like others.
+// r"..", r#".."#, and br, cr. False: something else.
 static bool skip_raw(struct lexer *x)
 {
-    size_t hashes = 0;
-    while (peek(x, 1 + hashes) == '#' && hashes < 16) {
+    size_t hashes = 0, mark = peek(x, 0) == 'b' || peek(x, 0) == 'c';
+    if (peek(x, mark++) != 'r') {
+        return false;
+    }
+    while (peek(x, mark + hashes) == '#' && hashes < 16) {
         hashes++;
     }
-    if (peek(x, 1 + hashes) != '"') {
+    if (peek(x, mark + hashes) != '"') {
         return false;
     }
     char end[20] = "\"";
     memset(end + 1, '#', hashes);
-    x->at += 2 + hashes;
+    x->at += mark + 1 + hashes;
     skip_until(x, end);
     return true;
 }
@@ -230,7 +233,7 @@ static char take(struct lexer *x)
     } else if (c == '/' && (x->flags & BRACES_TEMPLATE) && !x->before_value) {
         skip_regex(x);
         x->before_value = true;
-    } else if (c == 'r' && (x->flags & BRACES_LIFETIME) && skip_raw(x)) {
+    } else if ((x->flags & BRACES_LIFETIME) && skip_raw(x)) {
         x->before_value = true;
     } else if (is_word(c)) {
         skip_word(x);
@@ -242,17 +245,16 @@ static char take(struct lexer *x)
     return c;
 }
 
+static bool is_next(const struct lexer *x, const char *word)
+{
+    size_t len = strlen(word);
+    return x->len - x->at > len && memcmp(x->data + x->at, word, len) == 0 &&
+           !is_word(x->data[x->at + len]);
+}
+
 static bool goes_on(const struct lexer *x)
 {
-    static const char *const words[] = {"else", "catch", "finally"};
-    for (size_t i = 0; i < ARRAY_LEN(words); i++) {
-        size_t len = strlen(words[i]);
-        if (x->len - x->at > len && memcmp(x->data + x->at, words[i], len) == 0 &&
-            !is_word(x->data[x->at + len])) {
-            return true;
-        }
-    }
-    return false;
+    return is_next(x, "else") || is_next(x, "catch") || is_next(x, "finally");
 }
 
 // What has been found of the block so far.
@@ -262,6 +264,8 @@ struct finding {
     uint32_t now;        // line of what was taken last
     size_t until;        // where that line ends
     bool brace;
+    bool owed;     // else, catch or finally has come, and not yet its brace
+    bool loop;     // do, whose while may stand on a line of its own
     uint32_t last; // 0: not yet
 };
 
@@ -275,6 +279,12 @@ static enum finding_end line_ended(struct finding *f, const struct lexer *x)
     }
     if (x->at < x->len && !f->brace && x->data[x->at] == '{') {
         return GOES_ON; // the brace stands below its head
+    }
+    if (x->at < x->len && f->owed && x->data[x->at] == '{') {
+        return GOES_ON;
+    }
+    if ((f->owed && x->before != ';') || (f->loop && x->at < x->len && is_next(x, "while"))) {
+        return NONE;
     }
     if (x->at < x->len && f->brace && goes_on(x)) {
         return GOES_ON;
@@ -299,7 +309,13 @@ static enum finding_end find_end(struct finding *f, struct lexer *x)
                 return end == FOUND ? FOUND : NONE;
             }
         }
+        bool closed = f->brace && x->depth == f->base && x->before == '}';
+        f->owed = f->owed || (closed && goes_on(x));
+        f->loop = f->loop && !(closed && is_next(x, "while"));
         char c = take(x);
+        if (c == '{' && x->depth == f->base + 1) {
+            f->owed = false;
+        }
         if (x->depth < f->base ||
             (c == ';' && x->depth == f->base && !f->brace && f->now == f->line)) {
             return NONE;
@@ -326,6 +342,7 @@ int block_braces(const struct text *t, uint32_t line, unsigned flags, struct blo
     }
     bool inside = x.at != from || (x.depth > 0 && x.open[x.depth - 1] == '`');
     struct finding f = {.t = t, .line = line, .base = x.depth, .now = line, .until = t->at[line]};
+    f.loop = is_next(&x, "do") || is_next(&x, "repeat");
     enum finding_end end = x.broken || inside ? NONE : find_end(&f, &x);
     while (!x.broken && x.at < x.len) {
         bool template = x.depth > 0 && x.open[x.depth - 1] == '`';
@@ -336,6 +353,12 @@ int block_braces(const struct text *t, uint32_t line, unsigned flags, struct blo
     if (x.broken || x.depth > 0) {
         return agent_refuse(ret_why, "the brackets, strings or comments of the file do not match, "
                                      "or are not understood: name the lines instead of a block");
+    }
+    if (end != FOUND && (f.owed || f.loop) && f.brace) {
+        return agent_refuse(ret_why,
+                            "the block that begins at line %u goes on in a part without braces "
+                            "(line %u): name the lines instead of a block",
+                            line, f.now);
     }
     if (end != FOUND) {
         return agent_refuse(ret_why,

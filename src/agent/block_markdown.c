@@ -50,6 +50,15 @@ static int underline(const struct reader *g, uint32_t number)
     return run(line, '=') == line.len ? 1 : run(line, '-') == line.len ? 2 : 0;
 }
 
+static bool is_numbered(struct text_line line)
+{
+    size_t n = 0;
+    while (n < line.len && line.data[n] >= '0' && line.data[n] <= '9') {
+        n++;
+    }
+    return n > 0 && n + 1 < line.len && strchr(".)", line.data[n]) && line.data[n + 1] == ' ';
+}
+
 // Takes one line: the level of the heading it begins, or 0.
 static int level(struct reader *g, uint32_t number)
 {
@@ -85,7 +94,7 @@ static int level(struct reader *g, uint32_t number)
                                        line.data[hashes] == '\t');
         return heading ? (int)hashes : 0;
     }
-    bool text = !strchr(">|-*+=", mark); // not a list, a quotation, a table
+    bool text = !strchr(">|-*+=", mark) && !is_numbered(line); // not a list, a quotation, a table
     return text ? underline(g, number + 1) : 0;
 }
 

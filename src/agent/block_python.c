@@ -94,7 +94,9 @@ static int next_statement(struct scanner *s, struct statement *ret)
 static size_t word(const struct statement *s)
 {
     size_t n = 0;
-    while (n < s->len && (s->data[n] == '_' || (s->data[n] >= 'a' && s->data[n] <= 'z'))) {
+    while (n < s->len && (s->data[n] == '_' || (s->data[n] >= '0' && s->data[n] <= '9') ||
+                          ((s->data[n] | 32) >= 'a' && (s->data[n] | 32) <= 'z') ||
+                          (unsigned char)s->data[n] >= 0x80)) {
         n++;
     }
     return n;

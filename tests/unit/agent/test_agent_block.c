@@ -50,6 +50,9 @@ static void python(void **state)
         {"run", "#!/usr/bin/env python3\ndef f():\n  a\n", 2, 2, 3},
         {"a.py", "match x:\n  case 1:\n    a\n  case 2:\n    b\n", 2, 2, 3},
         {"a.py", "# c\nx\n", 1, 0, 0},
+        {"a.py", "if a:\n  b\nelse1 = c\n", 1, 1, 2},
+        {"a.py", "if a:\n  b\nelseIf(c)\n", 1, 1, 2},
+        {"a.py", "if a:\n  b\nelse_\xc3\xa4 = c\n", 1, 1, 2},
         {"a.py", "\nx\n", 1, 0, 0},
     };
     check(cases, sizeof cases / sizeof *cases);
@@ -59,6 +62,8 @@ static void markdown(void **state)
 {
     (void)state;
     static const struct found cases[] = {
+        {"a.md", "# A\n1. b\n---\nc\n", 1, 1, 4},
+        {"a.md", "# A\nb\n===\nc\n", 1, 1, 1},
         {"a.md", "# A\na\n\n## B\nb\n\n# C\nc\n", 1, 1, 5},
         {"a.md", "# A\na\n\n## B\nb\n\n# C\nc\n", 4, 4, 5},
         {"a.md", "# A\n```\n# no\n```\nb\n# C\n", 1, 1, 5},
@@ -104,6 +109,17 @@ static void braces(void **state)
         {"a.css", "a {\n  b: c;\n}\nd { e: f; }\n", 4, 4, 4},
         {"a.json", "{\n  \"a\": {\n    \"b\": 1\n  },\n  \"c\": 2\n}\n", 2, 2, 4},
         {"a.c", "f(\"\n}", 1, 0, 0},
+        // else, catch and while belong to it, wherever their braces stand, or it is none
+        {"a.c", "if (a)\n{\n  b;\n}\nelse if (c)\n{\n  d;\n}\ne;\n", 1, 1, 8},
+        {"a.cs", "try\n{\n  a;\n}\ncatch (E e)\n{\n  b;\n}\nfinally\n{\n  c;\n}\nd;\n", 1, 1, 12},
+        {"a.c", "if (a) {\n  b;\n} else c;\nd;\n", 1, 1, 3},
+        {"a.c", "if (a) {\n  b;\n} else\n  c;\nd;\n", 1, 0, 0},
+        {"a.c", "if (a) {\n  b;\n}\nelse\n  c;\nd;\n", 1, 0, 0},
+        {"a.c", "if (a) {\n  b;\n} else if (c)\n  d;\ne;\n", 1, 0, 0},
+        {"a.c", "do {\n  a;\n} while (b);\nwhile (c) {\n}\n", 1, 1, 3},
+        {"a.c", "do {\n  a;\n}\nwhile (b);\nc;\n", 1, 0, 0},
+        {"a.js", "a(b => {\n}).catch(c => {\n});\nd();\n", 1, 1, 3},
+        {"a.rs", "fn f() {\n  br\"{\\\";\n}\nfn g() {\n  cr#\"}\"#;\n}\n", 1, 1, 3},
     };
     check(cases, sizeof cases / sizeof *cases);
 }
