@@ -358,6 +358,17 @@ bool json_equal(const yyjson_val *one, const yyjson_val *other)
     }
 }
 
+bool json_is_integer(const yyjson_val *v)
+{
+    const char *text = yyjson_get_raw(plain(v));
+    size_t len = yyjson_get_len(plain(v)), at = text && len > 0 && text[0] == '-';
+    const size_t first = at;
+    while (text && at < len && text[at] >= '0' && text[at] <= '9') {
+        at++;
+    }
+    return text && at > first && at == len;
+}
+
 size_t json_depth(const yyjson_val *v)
 {
     size_t left[JSON_MAX_DEPTH + JSON_ENVELOPE_DEPTH];

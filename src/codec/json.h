@@ -45,6 +45,8 @@ int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret);
 // Are they the same value? Numbers by what they are worth, exactly, whatever their length (1, 1.0,
 // 10e-1); names of an object in any order.
 bool json_equal(const yyjson_val *a, const yyjson_val *b);
+// Is it a number that is written without fraction and exponent, of whatever length?
+bool json_is_integer(const yyjson_val *v);
 // How many containers stand in one another; 0: a scalar.
 size_t json_depth(const yyjson_val *v);
 

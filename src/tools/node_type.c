@@ -1,4 +1,5 @@
 #include "base/fd.h"
+#include "codec/json.h"
 #include "codec/utf8.h"
 #include "tools/node_inner.h"
 
@@ -65,21 +66,6 @@ struct node_want node_want(struct node_name type, yyjson_val *spec)
     return w;
 }
 
-// A number of digits, and a sign before them.
-static bool is_integer(yyjson_val *v)
-{
-    const char *text = yyjson_get_raw(v);
-    if (!text) {
-        return false;
-    }
-    size_t n = yyjson_get_len(v), at = n > 0 && text[0] == '-';
-    bool any = at < n;
-    while (at < n && text[at] >= '0' && text[at] <= '9') {
-        at++;
-    }
-    return any && at == n;
-}
-
 bool node_fits(enum node_base base, yyjson_val *v)
 {
     switch (base) {
@@ -88,7 +74,7 @@ bool node_fits(enum node_base base, yyjson_val *v)
     case NODE_NUMBER:
         return yyjson_is_raw(v);
     case NODE_INTEGER:
-        return is_integer(v);
+        return json_is_integer(v);
     case NODE_BOOLEAN:
         return yyjson_is_bool(v);
     case NODE_OBJECT:

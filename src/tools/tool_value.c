@@ -98,13 +98,6 @@ static const char *const wanted[TOOL_TYPES] = {
     [TOOL_ARRAY] = "an array",
 };
 
-static bool is_integer(yyjson_val *v)
-{
-    const char *text = yyjson_get_raw(v);
-    return text && yyjson_get_len(v) > 0 && !memchr(text, '.', yyjson_get_len(v)) &&
-           !memchr(text, 'e', yyjson_get_len(v)) && !memchr(text, 'E', yyjson_get_len(v));
-}
-
 static bool has_type(enum tool_type type, yyjson_val *v)
 {
     switch (type) {
@@ -113,7 +106,7 @@ static bool has_type(enum tool_type type, yyjson_val *v)
     case TOOL_NUMBER:
         return yyjson_is_raw(v);
     case TOOL_INTEGER:
-        return is_integer(v);
+        return json_is_integer(v);
     case TOOL_BOOLEAN:
         return yyjson_is_bool(v);
     case TOOL_OBJECT:

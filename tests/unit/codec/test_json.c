@@ -361,6 +361,24 @@ static void compares_values(void **state)
     }
 }
 
+static void knows_integers(void **state)
+{
+    (void)state;
+    static const char *const integers[] = {"0", "-0", "-17", "12345678901234567890123"};
+    static const char *const others[] = {"1.0",   "1e3",  "1E3",  "-0.5",
+                                         "\"1\"", "true", "null", "[1]"};
+    struct json_error e;
+    for (size_t i = 0; i < ARRAY_LEN(integers) + ARRAY_LEN(others); i++) {
+        bool is = i < ARRAY_LEN(integers);
+        const char *text = is ? integers[i] : others[i - ARRAY_LEN(integers)];
+        yyjson_doc *doc = json_parse(text, strlen(text), &e);
+        assert_non_null(doc);
+        assert_int_equal(json_is_integer(yyjson_doc_get_root(doc)), is);
+        yyjson_doc_free(doc);
+    }
+    assert_false(json_is_integer(NULL));
+}
+
 static void tells_the_depth(void **state)
 {
     (void)state;
@@ -380,6 +398,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares_values),
+        cmocka_unit_test(knows_integers),
         cmocka_unit_test(tells_the_depth),
         cmocka_unit_test(refuses),
         cmocka_unit_test(accepts),
