@@ -1,6 +1,7 @@
 #include "api/job_call.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { RETRY_S = 5 };
@@ -78,6 +79,52 @@ void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *
                        strerror(-error));
         break;
     }
+}
+
+// Who waited is gone: so is the reason to run it.
+static void gone(struct api_call *c)
+{
+    struct job_wait *w = c->ctx;
+    jobs_leave(c->with->jobs, &w->watch);
+    http_abort(c->r);
+}
+
+static void end(struct api_call *c)
+{
+    struct job_wait *w = c->ctx;
+    jobs_leave(c->with->jobs, &w->watch);
+    jobs_result_release(w->result);
+    free(w);
+}
+
+void job_call_run(struct api_call *c, struct jobs_submission *s, job_ended *ended)
+{
+    struct queue_refusal queue = {0};
+    char id[37];
+    struct job_wait *w = calloc(1, sizeof *w);
+    if (!w) {
+        job_done(&s->job);
+        api_fail(c, API_INTERNAL, "no memory");
+        return;
+    }
+    w->call = c;
+    w->watch = (struct jobs_watch){.ended = ended, .ctx = w};
+    c->ctx = w;
+    c->gone = gone;
+    c->end = end;
+    int e = jobs_run(c->with->jobs, s, &w->watch, id, &queue);
+    if (e) {
+        job_call_refuse(c, e, &queue);
+    }
+}
+
+void job_call_reply(struct jobs_watch *watch, const struct result *r,
+                    void (*write)(struct api_call *c, struct buf *data))
+{
+    struct job_wait *w = watch->ctx;
+    jobs_result_hold(r);
+    w->result = r;
+    api_reply_written(w->call, 200, jobs_result_bytes(r), write);
 }
 
 void api_fail_no_job(struct api_call *c)

@@ -10,45 +10,7 @@
 #include "tools/node.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-// Who waited is gone: so is the reason to run it.
-static void gone(struct api_call *c)
-{
-    struct workflow *w = c->ctx;
-    jobs_leave(c->with->jobs, &w->watch);
-    http_abort(c->r);
-}
-
-static void end(struct api_call *c)
-{
-    struct workflow *w = c->ctx;
-    jobs_leave(c->with->jobs, &w->watch);
-    jobs_result_release(w->result);
-    free(w);
-}
-
-void workflow_start(struct api_call *c, struct jobs_submission *s, workflow_ended *ended)
-{
-    struct queue_refusal queue = {0};
-    char id[37];
-    struct workflow *w = calloc(1, sizeof *w);
-    if (!w) {
-        job_done(&s->job);
-        api_fail(c, API_INTERNAL, "no memory");
-        return;
-    }
-    w->call = c;
-    w->watch = (struct jobs_watch){.ended = ended, .ctx = w};
-    c->ctx = w;
-    c->gone = gone;
-    c->end = end;
-    int e = jobs_run(c->with->jobs, s, &w->watch, id, &queue);
-    if (e) {
-        job_call_refuse(c, e, &queue);
-    }
-}
 
 // ---- Its end.
 
@@ -88,7 +50,7 @@ static int hold_against(struct api_call *c, const struct result *r, struct buf *
 
 static void write_answer(struct api_call *c, struct buf *data)
 {
-    const struct workflow *w = c->ctx;
+    const struct job_wait *w = c->ctx;
     const struct result *r = w->result;
     AUTO_BUF struct buf outputs = BUF_INIT(JOB_CALL_ANSWER_MAX), undeclared = outputs,
                         faults = BUF_INIT(WORKFLOW_FAULTS_BYTES),
@@ -107,14 +69,10 @@ static void write_answer(struct api_call *c, struct buf *data)
                &undeclared);
 }
 
-static void node_ended(struct jobs_watch *watch, const struct result *r, const char *json,
-                       size_t len)
+static void node_ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
-    struct workflow *w = watch->ctx;
     (void)json, (void)len;
-    w->result = r;
-    jobs_result_hold(r);
-    api_reply_written(w->call, 200, jobs_result_bytes(r), write_answer);
+    job_call_reply(w, r, write_answer);
 }
 
 // ---- Its beginning.
@@ -158,7 +116,7 @@ static void run_node(struct api_call *c)
 {
     struct jobs_submission s = {.team = c->team, .entry = "code-node", .trace = c->trace};
     if (job_call_take_waiting(c, &s.job) == 0) {
-        workflow_start(c, &s, node_ended);
+        job_call_run(c, &s, node_ended);
     }
 }
 

@@ -18,18 +18,6 @@ int workflow_job(yyjson_val *node, const struct buf *params, struct job *ret,
 // Lines of faults as one.
 void workflow_join(struct buf *out, const struct buf *faults);
 
-// Of a call whose job runs.
-struct workflow {
-    struct jobs_watch watch; // ctx: this
-    struct api_call *call;
-    const struct result *result; // held, once a node's job has ended
-};
-typedef void workflow_ended(struct jobs_watch *w, const struct result *r, const char *json,
-                            size_t len);
-// Runs the job; what is held is let go with the call. Where nothing was started the call has
-// failed.
-void workflow_start(struct api_call *c, struct jobs_submission *s, workflow_ended *ended);
-
 // The route that only checks, workflow_check.c.
 void workflow_check_read(struct api_call *c);
 void workflow_check(struct api_call *c);

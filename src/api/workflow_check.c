@@ -68,7 +68,6 @@ static int check_parts(yyjson_val *root, struct buf *out)
 // The job that reads the code, if there is any that can be read.
 static void make_job(struct api_call *c, yyjson_val *root)
 {
-    AUTO_BUF struct buf ignored = BUF_INIT(WORKFLOW_FAULTS_BYTES);
     AUTO_BUF struct buf text = BUF_INIT(JOB_MAX_JSON_BYTES);
     yyjson_val *language = yyjson_obj_get(root, "language"), *code = yyjson_obj_get(root, "code");
     bool known = yyjson_equals_str(language, "python") || yyjson_equals_str(language, "javascript");
@@ -162,8 +161,7 @@ static void checked(struct jobs_watch *watch, const struct result *r, const char
         [REASON_CPU_LIMIT] = true,
         [REASON_MEMORY_LIMIT] = true,
     };
-    struct workflow *w = watch->ctx;
-    struct api_call *c = w->call;
+    struct api_call *c = ((struct job_wait *)watch->ctx)->call;
     (void)json, (void)len;
     if (r->reason == REASON_OK && put_guest(&c->kept, r)) {
         answer(c);
@@ -184,6 +182,6 @@ void workflow_check(struct api_call *c)
     if (!c->job.code && !c->job_error) {
         answer(c);
     } else if (job_call_take(c, &s.job) == 0) {
-        workflow_start(c, &s, checked);
+        job_call_run(c, &s, checked);
     }
 }
