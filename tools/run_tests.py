@@ -268,6 +268,7 @@ def part_sanitize(part: Part) -> Count:
 def part_sanitized(part: Part) -> Count:
     # What users and callers can say and what a job can print: the paths that read foreign bytes.
     names = ("run_options", "run_status", "run_result", "run_output", "service_api")
+    names += ("service_agent", "service_workflow", "service_tools_run")
     env = {"ISLE": str(ASAN.path / "src/app/isle"), "ISLE_TEST_SLOW": "8"}
     return part.pytest(*(f"tests/e2e/test_{name}.py" for name in names), env=SANITIZERS | env, apart=True)
 

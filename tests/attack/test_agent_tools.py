@@ -279,7 +279,7 @@ def test_full_memories(service):
             edit = {"op": "cut", "line": f"1#{tag}", "register": f"r{n}"}
             assert a.call("edit", path="f", edits=[edit])["success"]
     grown = service.figures().private_kb - before
-    assert grown < (64 << 10) + (64 << 10), grown
+    assert grown < 128 << 10 or harness.SLOW > 1, grown  # a sanitizer keeps what was freed
     tag = agents[0].call("write", path="g", content="\n")["tag"]  # what was put away is there again
     paste = {"op": "paste_after", "line": f"1#{tag}", "register": "r0"}
     assert agents[0].call("edit", path="g", edits=[paste])["success"]

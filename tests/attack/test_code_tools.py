@@ -239,7 +239,8 @@ def test_H04_large_and_deep(service, a):
             continue
         assert r.status in (400, 413, 422), (path, body[:80], r.status, r.body[:300])
         assert time.monotonic() - begin < SOON and len(r.body) < 64 << 10, (path, body[:80])
-    assert service.figures().private_kb - before < 200 << 10
+    grown = service.figures().private_kb - before
+    assert grown < 200 << 10 or harness.SLOW > 1, grown  # a sanitizer keeps what was freed
     # as deep as may be, and as long: it arrives
     x = json.loads(deep(55))
     r = run(a, "echo", x=x)
