@@ -6,6 +6,7 @@
 #include "codec/json_out.h"
 #include "log/log.h"
 #include "store/record.h"
+#include "workspace/disk.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SPARED_BYTES = 16 << 20 }; // of the disk, above its floor: for jobs to run
 enum {
     RETRY_SECONDS = 5,
     HERE_BYTES = 64 << 10, // up to so many are parsed on the loop: a millisecond, most often
@@ -69,6 +71,18 @@ void tool_call_fail_store(struct api_call *c, int error)
 {
     api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "the store of the tools: %s",
                    strerrordesc_np(-error));
+}
+
+bool tool_call_has_room(struct api_call *c, size_t bytes)
+{
+    uint64_t left;
+    // Written twice: to the store's log, and from there to its place.
+    if (bytes == 0 || disk_left(c->with->workspace_root, &left) ||
+        left >= 2 * bytes + SPARED_BYTES) {
+        return true;
+    }
+    tool_call_fail_store(c, -ENOSPC);
+    return false;
 }
 
 // ---- Read
@@ -301,6 +315,9 @@ void tool_call_change(struct tool_call *t, const struct store_write *w, const ch
                       void (*changed)(struct tool_call *t))
 {
     struct api_call *c = t->call;
+    if (!tool_call_has_room(c, w->tool.body.len)) {
+        return;
+    }
     t->kind = w->kind;
     t->event = event;
     t->changed = changed;

@@ -73,6 +73,9 @@ void tool_call_answer(struct tool_call *t);
 
 // The store says nothing, or not this.
 void tool_call_fail_store(struct api_call *c, int error);
+// Before definitions of so many bytes are stored: false where the disk has no room for them but its
+// last, which is for how jobs end. Then the call has failed.
+bool tool_call_has_room(struct api_call *c, size_t bytes);
 void tool_call_audit(const struct api_call *c, const char *event, const char *id, const char *name,
                      const char *with);
 // The definition's fields, behind others of an object.

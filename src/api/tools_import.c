@@ -423,13 +423,22 @@ static void hand_in(struct import *i, struct item *item)
     }
 }
 
+static size_t bytes_to_write(const struct import *i)
+{
+    size_t bytes = 0;
+    for (size_t k = 0; k < i->n; k++) {
+        bytes += i->items[k].outcome != SKIPPED ? i->items[k].text.len : 0;
+    }
+    return bytes;
+}
+
 static void on_names_end(void *ctx, int error)
 {
     struct api_call *c = ctx;
     struct import *i = c->ctx;
     if (error) {
         tool_call_fail_store(c, error);
-    } else if (names_are_free(i)) {
+    } else if (names_are_free(i) && tool_call_has_room(c, bytes_to_write(i))) {
         for (size_t k = 0; k < i->n; k++) {
             if (i->items[k].outcome != SKIPPED) {
                 hand_in(i, &i->items[k]);

@@ -1,6 +1,7 @@
 #include "serve/agent_inner.h"
 
 #include "base/fd.h"
+#include "workspace/disk.h"
 #include "workspace/path.h"
 
 #include <fcntl.h>
@@ -68,6 +69,10 @@ int agent_kept_save(const struct session_lease *l, const struct agent_memory *m)
     int e = memory_write(m, &data);
     if (e) {
         return e;
+    }
+    uint64_t left;
+    if (!disk_left(folder, &left) && left < data.len) {
+        return -ENOSPC; // the last of the disk is for how jobs end
     }
     AUTO_CLOSE int fd = path_open(folder, KEPT_PART, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "log/log.h"
+#include "workspace/disk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,6 +13,8 @@
 enum {
     MACHINE_PER_CENT = 90, // of its memory, for all jobs together
     HELD_RETRY_S = 1,
+    SPARED_BYTES = 16 << 20,        // of the disk, above its floor: for jobs to run
+    STORED_ALWAYS_BYTES = 64 << 10, // of a request, as long as there is any room
 };
 // What jobs that wait with a caller may hold of the service's own memory; those of one team no more
 // than is left for the others.
@@ -179,6 +182,16 @@ static bool holds_too_much(const struct jobs *j, const char *team)
     return own > HELD_MAX_BYTES - j->held_bytes;
 }
 
+// For a request that is to be kept. A long one is written twice, to the store's log and to its
+// place; the last of the disk is for how jobs end.
+static bool has_room(const struct jobs *j, size_t request_len)
+{
+    uint64_t left;
+    return request_len <= STORED_ALWAYS_BYTES ||
+           disk_left(j->config.pipeline->workspace_root, &left) ||
+           left >= 2 * request_len + SPARED_BYTES;
+}
+
 // A task in the queue, or what is in the way of it.
 static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, struct task **ret,
                    struct queue_refusal *ret_queue)
@@ -186,6 +199,7 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     int e = j->closed                   ? JOBS_CLOSED
             : j->config.limits.disabled ? JOBS_DISABLED
                                         : check_session(j, s->team, s->job.session);
+    e = e || !accepted || has_room(j, s->request_len) ? e : -ENOSPC;
     if (!e && holds_too_much(j, s->team)) {
         *ret_queue = (struct queue_refusal){.retry_after_s = HELD_RETRY_S};
         j->stats.refused++;

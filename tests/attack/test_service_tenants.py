@@ -143,3 +143,24 @@ def test_what_one_keeps_leaves_the_last_of_the_disk_to_the_store():
         disk = os.statvfs(s.data)
         assert disk.f_bavail * 20 >= disk.f_blocks, disk
         assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
+
+
+def test_definitions_leave_the_last_of_the_disk_to_the_store():
+    """Tools, imports and long requests are refused where there is no room; jobs run and are recorded all the same."""
+    with small_disk(96, 4000) as s, s.client(s.new_key("a")) as a, s.client(s.new_key("b")) as b:
+
+        def tool(n: int) -> dict:
+            code = f"#{n:08}" * 90_000 + "\nreturn 1"
+            return {"name": f"t{n % 40}", "code_config": {"language": "python", "code": code}}
+
+        for n in range(200):
+            r = a.post("/api/v1/tools/import", {"tools": [tool(n)], "on_conflict": "replace"})
+            if r.status != 200:
+                break
+        assert r.status == 503 and "No space left" in r.msg, (n, r)
+        assert a.post("/api/v1/tools", tool(39)).status in (409, 503)
+        long = {"language": "python", "code": "return 1", "params": {"x": "y" * (7 << 20)}}
+        ends = [a.post(JOBS, long) for _ in range(12)]
+        assert ends[-1].status == 503 and "No space left" in ends[-1].msg, ends[-1]
+        assert s.ready()
+        assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
