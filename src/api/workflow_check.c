@@ -30,6 +30,22 @@ static void put_fault(struct buf *out, const char *field, size_t field_len, cons
     json_end(out, '}');
 }
 
+// Where a line's field ends: at the first ": " that no name in quotes holds; NULL: nowhere.
+static const char *end_of_field(const char *line, size_t len)
+{
+    bool quoted = false;
+    for (size_t i = 0; i + 1 < len; i++) {
+        if (quoted && line[i] == '\\') {
+            i++;
+        } else if (line[i] == '"') {
+            quoted = !quoted;
+        } else if (!quoted && line[i] == ':' && line[i + 1] == ' ') {
+            return line + i;
+        }
+    }
+    return memmem(line, len, ": ", 2); // the quote was one of a name's own
+}
+
 // Lines "FIELD: what is wrong" as elements of an array.
 static void put_lines(struct buf *out, const struct buf *lines)
 {
@@ -37,7 +53,7 @@ static void put_lines(struct buf *out, const struct buf *lines)
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
-        const char *colon = memmem(at, (size_t)(stop - at), ": ", 2);
+        const char *colon = end_of_field(at, (size_t)(stop - at));
         const char *message = colon ? colon + 2 : at;
         put_fault(out, colon ? at : "body", colon ? (size_t)(colon - at) : 4, message,
                   (size_t)(stop - message), 0);
@@ -96,7 +112,9 @@ void workflow_check_read(struct api_call *c)
     bool sound = schema_check_lines(&schema_code_node, root, &faults) == SCHEMA_SOUND;
     put_lines(&c->kept, &faults);
     int e = check_parts(root, &c->kept);
-    if (sound && !e && workflow_job(root, NULL, &job, &why)) {
+    if (sound && !e &&
+        (workflow_job(root, NULL, &job, &why) ||
+         lower_check_host(&job, jobs_host(c->with->jobs), &why))) {
         const char *what = strstr(why.text, ": ");
         what = what ? what + 2 : why.text;
         put_fault(&c->kept, why.field, strlen(why.field), what, strlen(what), 0);

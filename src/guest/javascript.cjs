@@ -297,6 +297,11 @@ function atExit(code) {
     sendError('UnsettledAwait', 'the program waits for a promise that nothing will settle');
     process.exitCode = 13;
   } else if (state.error) sendError(state.error.type, state.error.message);
+  else if (state.calls && state.pending && !(code & 0xff)) {
+    writeSync(2, `${ENDED_EARLY}\n`);
+    sendError('', ENDED_EARLY);
+    process.exitCode = 1;
+  }
   else if (!(code & 0xff) || !state.pending) sendResult(); // as the system has it
   else sendError('ExitStatus', `exit status ${code}`);
 }
@@ -361,6 +366,7 @@ function callMain(exported) {
   return found(state.params); // what the snippet made of the global is its own affair
 }
 
+const ENDED_EARLY = 'the program ended before main returned: the outputs are what main returns';
 const NO_MAIN = 'the code defines no function main: the outputs are what main(inputs) returns';
 const taken = { main: undefined, ended: false };
 

@@ -31,6 +31,7 @@ modules = sys.modules
 own_modules = dict(modules)
 own_builtins = dict(vars(builtins))
 BUILT_IN = frozenset(sys.builtin_module_names)
+ENDED_EARLY = "the program ended before main returned: the outputs are what main returns"
 
 
 def own_import(name, *rest):
@@ -297,9 +298,13 @@ def serve(channel):
     try:
         value = snippet.check() if snippet.mode == "check" else snippet.run()
     except SystemExit as end:
+        zero = exit_status_is_zero(end.code)
+        if zero and snippet.mode == "function":
+            snippet.refusal = ENDED_EARLY
         if snippet.refusal is not None:
             channel.send_error(execution, "", snippet.refusal)
-        elif exit_status_is_zero(end.code):
+            raise SystemExit(snippet.refusal) from None
+        if zero:
             channel.send(RESULT, execution, b"null")
         else:
             channel.send_failure(execution, end)

@@ -49,13 +49,21 @@ static size_t kind_of(yyjson_val *config)
 
 // ---- Dependencies of older platforms
 
-// "NAME==VERSION", or {"name": NAME, "version": VERSION}.
+static bool is_text(yyjson_val *v)
+{
+    return yyjson_is_str(v) && strlen(yyjson_get_str(v)) == yyjson_get_len(v);
+}
+
+// "NAME==VERSION", or {"name": NAME, "version": VERSION}; of that nothing is passed over, as it
+// might say another package than is saved.
 static bool dependency_text(yyjson_val *v, size_t kind, char text[PACKAGE_TEXT_BYTES])
 {
     const char *between = kinds[kind].between;
     yyjson_val *name = yyjson_is_obj(v) ? yyjson_obj_get(v, "name") : v;
-    const char *version = yyjson_get_str(yyjson_obj_get(v, "version"));
-    if (!yyjson_is_str(name) || strlen(yyjson_get_str(name)) != yyjson_get_len(name)) {
+    yyjson_val *given = yyjson_obj_get(v, "version");
+    const char *version = yyjson_get_str(given);
+    if (!is_text(name) || (given && !yyjson_is_null(given) && !is_text(given)) ||
+        yyjson_obj_size(v) > 1 + (size_t)(given != NULL)) {
         return false;
     }
     if (version && strncmp(version, between, strlen(between)) == 0) { // some saved "==1.0" in it

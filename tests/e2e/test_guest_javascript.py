@@ -348,7 +348,6 @@ RETURNED = "a top-level return was reached: the outputs are what main returns"
         ("#!/usr/bin/env node\nlet main = () => ({ then: (f) => f(6) })", {"result": 6}),
         ("const { main } = { main() { return arguments.length } }", {"result": 1}),
         ("params = 5; function main({ a }) { return a }", {"result": 1}),
-        ("function main() { process.exit(0) }", None),
     ],
 )  # fmt: skip
 def test_main_is_called(run, code, value):
@@ -369,6 +368,25 @@ def test_main_fails_in_its_own_place(run):
     assert run("await 1; function main(p) { return 1 }\nreturn 5", **MAIN).error["message"] == RETURNED
     r = run("process.on('exit', () => { process.exitCode = 0 }); const main = 1", **MAIN)
     assert r.error["message"] == "main is no function: it is of type number"
+
+
+ENDED_EARLY = "the program ended before main returned: the outputs are what main returns"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "function main() { process.exit(0) }",
+        "process.exit(); function main() { return 1 }",
+        "const main = () => new Promise(() => setTimeout(() => process.exit(0), 5))",
+        "import p from 'process'; export function main() { p.exit(256) }",
+        "process.on('exit', () => { process.exitCode = 0 }); function main() { process.exit(0) }",
+    ],
+)
+def test_main_that_does_not_return(run, code):
+    """What ends well without main's value has no outputs: that is no success with null ones."""
+    r = run(code, **MAIN)
+    assert r.error == {"type": "", "message": ENDED_EARLY} and r.err.endswith(ENDED_EARLY + "\n"), r
 
 
 @pytest.mark.parametrize(

@@ -460,7 +460,15 @@ def test_main_is_called(run):
     assert run("def main(): return [1]", **MAIN).value == {"result": [1]}
     assert run("main = lambda *a: len(a)", **MAIN).value == {"result": 1}
     assert run("from functools import partial\nmain = partial(lambda x, p: x, 7)", **MAIN).value == {"result": 7}
-    assert run("import sys\ndef main(p): sys.exit(0)", **MAIN).value is None
+    for code in (
+        "import sys\ndef main(p): sys.exit(0)",
+        "def main(p): return 1\nraise SystemExit",
+        "import asyncio\nasync def main(p): await asyncio.sleep(0); exit()",
+        "class M:\n    def __call__(self, p): return 1\n    @property\n    def __signature__(self): quit(False)\nmain = M()",
+    ):
+        r = run(code, **MAIN)  # what ends well without main's value has no outputs: that is no success with null ones
+        text = "the program ended before main returned: the outputs are what main returns"
+        assert (r.status, r.err, r.error) == (1, text + "\n", {"type": "", "message": text})
     # a decorator that passes on what it is given; one that takes the inputs apart
     decorator = """
     import functools

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 
@@ -154,6 +155,17 @@ def test_checked_without_running(service):
     assert [field for field, _ in found] == ["language", "code"]
     found = check(service, "", "python")
     assert [field for field, _ in found] == ["code"]
+    # a path may have names in quotes, and any text in them
+    spec = {"properties": {'a: "b': "text", "a\\": "text"}}
+    found = check(service, outputs=[{"name": "o", "type": "object", "typeSpec": spec}])
+    at = "outputs[0].typeSpec.properties"
+    assert [field for field, _ in found] == [f'{at}["a: \\"b"]', f'{at}["a\\\\"]'], found
+    assert [field for field, _ in check(service, **{'a"b': 1})] == ['a\\"b']
+    # what only this host refuses
+    more = {"cpus": os.cpu_count() + 1}
+    [(field, message)] = check(service, limits=more)
+    a = service.post(NODE, {"language": "python", "code": ECHO["python"], "limits": more})
+    assert a.status == 422 and a.msg == f"{field}: {message}" and field == "limits.cpus"
     assert service.post(CHECK, {}).data["errors"][0] == {"field": "language", "message": "is missing", "line": None}
 
 

@@ -204,6 +204,32 @@ static void dependencies_of_older_platforms(void **state)
                "exact version, as NAME==VERSION, not {\"name\":\"c\",\"version\":\"\"}; "
                "code_config.dependencies[2]: must name a package and its exact version, as "
                "NAME==VERSION, not 7");
+    // What was passed over might say another package than the one that is saved.
+    static const char *const more[] = {
+        "{'name':'a==1','version':2}",          "{'name':'a==1','version':['2']}",
+        "{'name':'a','version':'1\\u0000.5'}",  "{'name':'a','version':'1','index_url':'x'}",
+        "{'name':'a==1','version':'2'}",        "{'name':'a\\u0000','version':'1'}",
+        "{'name':'a==1','version':null,'x':1}",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(more); i++) {
+        char text[256], quoted[128], want[256];
+        snprintf(text, sizeof text,
+                 "{'name':'t','code_config':{'language':'python','code':'x','dependencies':[%s]}}",
+                 more[i]);
+        snprintf(quoted, sizeof quoted, "%s", more[i]);
+        for (char *c = quoted; *c; c++) {
+            *c = *c == '\'' ? '"' : *c;
+        }
+        snprintf(want, sizeof want,
+                 "code_config.dependencies[0]: must name a package and its exact version, as "
+                 "NAME==VERSION, not %s",
+                 quoted);
+        is_refused(text, want);
+    }
+    t = tool_of("{'name':'t','code_config':{'language':'python','code':'x',"
+                "'dependencies':[{'name':'a==1','version':null}]}}");
+    assert_non_null(strstr(t.code_config, "\"python_packages\":[\"a==1\"]"));
+    tool_done(&t);
 }
 
 static void built_in_names_are_taken(void **state)
