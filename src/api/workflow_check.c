@@ -100,6 +100,25 @@ static void make_job(struct api_call *c, yyjson_val *root)
     c->job.entry = JOB_ENTRY_CHECK;
 }
 
+static void put_why(struct buf *out, const struct job_error *why)
+{
+    const char *what = strstr(why->text, ": ");
+    what = what ? what + 2 : why->text;
+    put_fault(out, why->field, strlen(why->field), what, strlen(what), 0);
+}
+
+// What the host allows changes with the settings, on the loop's thread. The job that reads the code
+// has limits of its own.
+static void check_host(struct api_call *c)
+{
+    struct job node = {.limits = c->job.limits};
+    struct job_error why;
+    if (lower_check_host(&node, jobs_host(c->with->jobs), &why)) {
+        put_why(&c->kept, &why);
+    }
+    limits_init(&c->job.limits);
+}
+
 // On whichever thread. kept: the faults so far, an array that is not ended.
 void workflow_check_read(struct api_call *c)
 {
@@ -112,12 +131,8 @@ void workflow_check_read(struct api_call *c)
     bool sound = schema_check_lines(&schema_code_node, root, &faults) == SCHEMA_SOUND;
     put_lines(&c->kept, &faults);
     int e = check_parts(root, &c->kept);
-    if (sound && !e &&
-        (workflow_job(root, NULL, &job, &why) ||
-         lower_check_host(&job, jobs_host(c->with->jobs), &why))) {
-        const char *what = strstr(why.text, ": ");
-        what = what ? what + 2 : why.text;
-        put_fault(&c->kept, why.field, strlen(why.field), what, strlen(what), 0);
+    if (sound && !e && workflow_job(root, NULL, &job, &why)) {
+        put_why(&c->kept, &why);
     } else if (sound && job.limits.value[LIMIT_TIMEOUT] > JOB_MAX_EXECUTE_SECONDS * INT64_C(1000)) {
         static const char field[] = "limits.timeout_seconds";
         char text[64];
@@ -125,8 +140,12 @@ void workflow_check_read(struct api_call *c)
             snprintf(text, sizeof text, "above the maximum of %d s here", JOB_MAX_EXECUTE_SECONDS);
         put_fault(&c->kept, field, sizeof field - 1, text, (size_t)n, 0);
     }
+    const struct limits limits = job.limits;
     job_done(&job);
     make_job(c, root);
+    if (sound && !e) {
+        c->job.limits = limits; // until check_host() has seen them
+    }
     if (e || c->kept.error) {
         c->verdict = API_INTERNAL;
         buf_puts(&c->faults, "no memory");
@@ -199,7 +218,10 @@ void workflow_check(struct api_call *c)
     struct jobs_submission s = {.team = c->team, .entry = "code-node-check", .trace = c->trace};
     if (!c->job.code && !c->job_error) {
         answer(c);
-    } else if (job_call_take(c, &s.job) == 0) {
+        return;
+    }
+    check_host(c);
+    if (job_call_take(c, &s.job) == 0) {
         job_call_run(c, &s, checked);
     }
 }
