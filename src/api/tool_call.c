@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SPARED_BYTES = 16 << 20 }; // of the disk, above its floor: for jobs to run
 enum {
     RETRY_SECONDS = 5,
     HERE_BYTES = 64 << 10, // up to so many are parsed on the loop: a millisecond, most often
@@ -75,10 +74,7 @@ void tool_call_fail_store(struct api_call *c, int error)
 
 bool tool_call_has_room(struct api_call *c, size_t bytes)
 {
-    uint64_t left;
-    // Written twice: to the store's log, and from there to its place.
-    if (bytes == 0 || disk_left(c->with->workspace_root, &left) ||
-        left >= 2 * bytes + SPARED_BYTES) {
+    if (bytes == 0 || disk_takes_record(c->with->workspace_root, bytes)) {
         return true;
     }
     tool_call_fail_store(c, -ENOSPC);

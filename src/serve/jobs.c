@@ -13,7 +13,6 @@
 enum {
     MACHINE_PER_CENT = 90, // of its memory, for all jobs together
     HELD_RETRY_S = 1,
-    SPARED_BYTES = 16 << 20,        // of the disk, above its floor: for jobs to run
     STORED_ALWAYS_BYTES = 64 << 10, // of a request, as long as there is any room
 };
 // What jobs that wait with a caller may hold of the service's own memory; those of one team no more
@@ -182,14 +181,11 @@ static bool holds_too_much(const struct jobs *j, const char *team)
     return own > HELD_MAX_BYTES - j->held_bytes;
 }
 
-// For a request that is to be kept. A long one is written twice, to the store's log and to its
-// place; the last of the disk is for how jobs end.
+// For a request that is to be kept: the last of the disk is for how jobs end.
 static bool has_room(const struct jobs *j, size_t request_len)
 {
-    uint64_t left;
     return request_len <= STORED_ALWAYS_BYTES ||
-           disk_left(j->config.pipeline->workspace_root, &left) ||
-           left >= 2 * request_len + SPARED_BYTES;
+           disk_takes_record(j->config.pipeline->workspace_root, request_len);
 }
 
 // A task in the queue, or what is in the way of it.

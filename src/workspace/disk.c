@@ -10,7 +10,8 @@ enum {
     STEP_ENTRIES = 4000, // a few ms of walking at a time
     FLOOR_MB = 256,
     FLOOR_INODES = 10000,
-    SMALL_MB = 16, // a job that holds less is not what fills the host
+    SPARED_BYTES = 16 << 20, // above the floor, of records
+    SMALL_MB = 16,           // a job that holds less is not what fills the host
     SMALL_ENTRIES = 1000,
     // The longest between two walks while free space moves at all: another's deleting may hide this
     // job's writing.
@@ -56,6 +57,12 @@ int disk_left(int fd, uint64_t *ret_bytes)
         *ret_bytes = inodes_at_floor(&now) ? 0 : fall(now.free, disk_floor(now.total));
     }
     return e;
+}
+
+bool disk_takes_record(int fd, size_t bytes)
+{
+    uint64_t left;
+    return disk_left(fd, &left) || left >= 2 * (uint64_t)bytes + SPARED_BYTES;
 }
 
 int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries)
