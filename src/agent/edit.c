@@ -74,14 +74,18 @@ static int not_located(struct editing *g, uint32_t i, int answer, uint32_t first
         [LOCATE_UNCLEAR] = "several places look alike",
         [LOCATE_TOO_MUCH] = "the file is too large to look for so many lines",
     };
+    char last_of_all[16] = "";
     if (answer < 0) {
         return answer;
     }
+    if (last > first) {
+        snprintf(last_of_all, sizeof last_of_all, "-%u", last);
+    }
     return REFUSE(g, i,
-                  "the file has changed since version %s was read, and line %u-%u of it "
+                  "the file has changed since version %s was read, and line %u%s of it "
                   "cannot be found again: %s. Read again: start_line %u, end_line %u",
-                  g->locate.v->tag, first, last, reasons[answer], first > 10 ? first - 10 : 1,
-                  last + 10);
+                  g->locate.v->tag, first, last_of_all, reasons[answer],
+                  first > 10 ? first - 10 : 1, last + 10);
 }
 
 // The lines first..last as the reader knows them are, in t, from *ret_first on.

@@ -2,6 +2,7 @@
 #include "agent/edit.h"
 #include "base/fd.h"
 #include "codec/json.h"
+#include "codec/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,22 @@ static bool parse_anchor(yyjson_val *v, struct edit_anchor *ret)
     a.line = (uint32_t)number;
     *ret = a;
     return true;
+}
+
+static int refuse_anchor(struct agent_refusal *ret_why, uint32_t i, const char *op,
+                         const char *field, yyjson_val *given)
+{
+    enum { SHOWN = 40 };
+    size_t len = 0, shown = 0;
+    const char *text = text_of(given, &len);
+    if (text) { // no piece of a character
+        shown = len <= SHOWN ? len : utf8_valid_prefix(text, SHOWN);
+    }
+    return agent_refuse(ret_why,
+                        "edit %u (%s): %s: must be LINE#TAG as read shows it, such as 12#ab3f, or "
+                        "a number%s%.*s%s. Nothing was changed",
+                        i, op, field, text ? ", not \"" : "", (int)shown, text ? text : "",
+                        text ? len > SHOWN ? "...\"" : "\"" : "");
 }
 
 static int parse_op(yyjson_val *v, uint32_t i, enum edit_op *ret, struct agent_refusal *ret_why)
@@ -138,23 +155,23 @@ static int parse_edit(yyjson_val *v, uint32_t i, struct edit *ret, struct agent_
     yyjson_val *line = yyjson_obj_get(v, "line"), *end = yyjson_obj_get(v, "end_line");
     yyjson_val *text = yyjson_obj_get(v, "new"), *reg = yyjson_obj_get(v, "register");
     if ((kind->flags & EDIT_ANCHOR) && !parse_anchor(line, &e.line)) {
-        return agent_refuse(ret_why,
-                            "edit %u (%s): line: LINE#TAG as read shows it, or a number. "
-                            "Nothing was changed",
-                            i, kind->name);
+        return refuse_anchor(ret_why, i, kind->name, "line", line);
     }
     if (end && !yyjson_is_null(end) && !parse_anchor(end, &e.end)) {
-        return agent_refuse(ret_why,
-                            "edit %u (%s): end_line: LINE#TAG as read shows it, or a "
-                            "number. Nothing was changed",
-                            i, kind->name);
+        return refuse_anchor(ret_why, i, kind->name, "end_line", end);
     }
     if (kind->flags & EDIT_TEXT) {
         e.text = text ? text_of(text, &e.text_len) : NULL;
+        if (!text || yyjson_is_null(text)) {
+            return agent_refuse(ret_why,
+                                "edit %u (%s): new is missing: the lines to put there. Nothing "
+                                "was changed",
+                                i, kind->name);
+        }
         if (!e.text || e.text_len > EDIT_NEW_MAX) {
             return agent_refuse(ret_why,
-                                "edit %u (%s): new: the text is missing, has a NUL or is "
-                                "longer than %d bytes. Nothing was changed",
+                                "edit %u (%s): new: must be a text without NUL, of at most %d "
+                                "bytes. Nothing was changed",
                                 i, kind->name, EDIT_NEW_MAX);
         }
         if (e.text_len == 0 && !(kind->flags & EDIT_TAKES)) {

@@ -93,9 +93,10 @@ static void every_refusal(void **state)
         {"[3]", "edit 1: not an object"},
         {"[{'line':1}]", "edit 1: has no op"},
         {"[{'op':'delete','line':1}]", "edit 1: unknown op"},
-        {"[{'op':'cut','line':1},{'op':'replace','line':2}]", "edit 2 (replace): new"},
+        {"[{'op':'cut','line':1},{'op':'replace','line':2}]", "edit 2 (replace): new is missing"},
+        {"[{'op':'replace','line':2,'new':null}]", "new is missing"},
         {"[{'op':'replace','line':2,'new':7}]", "edit 1 (replace): new"},
-        {"[{'op':'replace','line':2,'new':'a\\u0000'}]", "has a NUL"},
+        {"[{'op':'replace','line':2,'new':'a\\u0000'}]", "without NUL"},
         {"[{'op':'insert_after','line':2,'new':''}]", "nothing to insert"},
         {"[{'op':'cut','line':1,'new':'x'}]", "cut takes no new"},
         {"[{'op':'cut_block','line':1,'end_line':2}]", "cut_block takes no end_line"},
@@ -106,6 +107,8 @@ static void every_refusal(void **state)
         {"[{'op':'cut','line':1.5}]", "edit 1 (cut): line"},
         {"[{'op':'cut','line':'1#12'}]", "edit 1 (cut): line"},
         {"[{'op':'cut','line':'x'}]", "edit 1 (cut): line"},
+        {"[{'op':'cut','line':'1#7c3e| a'}]", "such as 12#ab3f, or a number, not \"1#7c3e| a\". "},
+        {"[{'op':'cut','line':'0123456789012345678901234567890123456789\\u00e9'}]", "6789...\". "},
         {"[{'op':'cut','line':1,'end_line':'?'}]", "edit 1 (cut): end_line"},
         {"[{'op':'cut','line':1,'register':'a b'}]", "register"},
         {"[{'op':'cut','line':3,'end_line':2}]", "end_line 2 is before line 3"},
@@ -199,7 +202,7 @@ static void changed_files(void **state)
             "# new\nimport os\n\n\ndef two():\n    return 2\n\nmain()\n");
     changed(PROGRAM,
             "import os\n\ndef one():\n    return 1\n\ndef two():\n    return 5\n\nmain()\n",
-            "[{'op':'replace','line':7,'new':'x'}]", "!line 7-7 of it cannot be found again");
+            "[{'op':'replace','line':7,'new':'x'}]", "!line 7 of it cannot be found again");
     changed(PROGRAM, "import os\n\ndef one():\n    x()\n    return 1\n\nmain()\n",
             "[{'op':'cut_block','line':3}]", "!line 4 of the block was not read as it is now");
     changed("a\nsame\nb\n", "same\n1\nsame\n2\nsame\n", "[{'op':'cut','line':2}]",
