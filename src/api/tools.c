@@ -293,7 +293,8 @@ static void on_key(void *ctx, int error)
                  .permission = execute ? STORE_MAY_EXECUTE : STORE_MAY_READ,
                  .created_ms = clock_wall_ms()}};
     if (error == STORE_MISSING) {
-        api_fail(c, API_NOT_FOUND, "team_id: no key is of a team %s", team);
+        api_fail(c, API_NOT_FOUND,
+                 "team_id: there is no team %s: one comes into being with its first key", team);
     } else if (error) {
         tool_call_fail_store(c, error);
     } else {

@@ -289,7 +289,8 @@ static bool names_are_free(struct import *i)
                 add_fault(i, &i->items[k], text);
             }
         }
-        api_fail(i->call, API_EXISTS, "%s%s", buf_text(&i->faults), i->more ? "; and more" : "");
+        api_fail(i->call, API_EXISTS, "on_conflict: names are taken; skip or replace goes on: %s%s",
+                 buf_text(&i->faults), i->more ? "; and more" : "");
         return false;
     }
     if (i->own + made > STORE_TOOLS_MAX) {

@@ -401,7 +401,7 @@ def test_with_whom_a_tool_may_be_shared(service: Service, red: Client):
     t = made(red, small("t"))
     path = f"{TOOLS}/{t['id']}/share"
     nobody = red.post(path, {"team_id": "nobody", "permission": "read_only"})
-    assert nobody.status == 404 and nobody.msg == "team_id: no key is of a team nobody"
+    assert nobody.status == 404 and nobody.msg.startswith("team_id: there is no team nobody: ")
     own = red.post(path, {"team_id": "red", "permission": "read_only"})
     assert own.status == 422 and own.msg.startswith("team_id: ")
     for body, fault in [
@@ -446,7 +446,7 @@ def test_names_that_are_taken(service: Service, red: Client):
     refused = red.post(f"{TOOLS}/import", {"tools": new})
     assert refused.status == 409
     taken = [f'tools[{i}]: name: the team has a tool "{x["name"]}" (id {x["id"]})' for i, x in ((1, u), (2, t))]
-    assert refused.msg == "; ".join(taken)
+    assert refused.msg == "on_conflict: names are taken; skip or replace goes on: " + "; ".join(taken)
     assert len(every(red)) == 2
     skipped = red.post(f"{TOOLS}/import", {"tools": new[1:], "on_conflict": "skip"}).data
     assert [(i["id"], i["outcome"], i["version"]) for i in skipped["items"]] == [
