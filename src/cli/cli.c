@@ -8,6 +8,7 @@
 #include "cli/run_options.h"
 #include "cli/serve.h"
 #include "cli/verb.h"
+#include "model/refuse.h"
 
 #include <string.h>
 
@@ -48,6 +49,17 @@ static bool is_help(const char *word)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
 }
 
+static int unknown_verb(const char *word)
+{
+    const char *near = NULL;
+    for (size_t i = 0; verbs[i] && !near; i++) {
+        near = job_is_near(word, strlen(word), verbs[i]->name) ? verbs[i]->name : NULL;
+    }
+    return verb_complain(NULL, "unknown verb %.60s%s%s%s `isle --help` lists them%s", word,
+                         near ? "; did you mean " : "", near ? near : "", near ? "?" : ";",
+                         near ? "" : " (a job is run by `isle run`)");
+}
+
 // `isle help`, `isle help VERB`.
 static int help(const char *word)
 {
@@ -55,7 +67,7 @@ static int help(const char *word)
     if (v) {
         verb_help(v, stdout);
     } else if (word) {
-        return verb_complain(NULL, "unknown verb %.60s; `isle --help` lists them", word);
+        return unknown_verb(word);
     } else {
         verb_help_all(stdout);
     }
@@ -86,6 +98,5 @@ int cli_main(int argc, char **argv, const struct cli_places *places)
                              "`isle run %.60s ...`; `isle --help` lists the verbs",
                              word, word);
     }
-    return verb_complain(
-        NULL, "unknown verb %.60s; `isle --help` lists them (a job is run by `isle run`)", word);
+    return unknown_verb(word);
 }

@@ -441,6 +441,9 @@ def test_unknown_verb(isle):
     p = isle.start("nonesuch")
     out, err = p.communicate(timeout=5)
     assert p.returncode == 125 and out == b"" and b"nonesuch" in err
+    p = isle.start("tool", "list")
+    out, err = p.communicate(timeout=10)
+    assert p.returncode == 125 and out == b"" and b"unknown verb tool; did you mean tools?" in err
 
 
 def test_json_of_a_refusal(isle):
