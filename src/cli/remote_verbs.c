@@ -253,7 +253,8 @@ static const struct option tools_options[] = {
     {"--permission", NULL, "WORD", OPTION_TEXT, AT(permission), "share: must be given",
      "read_only read_execute"},
     {"--arguments", NULL, "FILE", OPTION_TEXT, AT(arguments),
-     "run: an object as JSON, - for standard input; NAME=VALUE counts more", VALUES_FILE},
+     "run: an object as JSON, - for standard input, or {...} itself; NAME=VALUE counts more",
+     VALUES_FILE},
     {"--session", NULL, "ID", OPTION_TEXT, AT(session), "run: in that session's /workspace", NULL},
     {"--output-dir", NULL, "DIR", OPTION_TEXT, AT(output_dir),
      "run: where artifacts go, under their path in /workspace", VALUES_FOLDER},
@@ -335,10 +336,14 @@ const struct verb verb_tools = {
     .about = "Code tools of a service (isle serve): code with a name and parameters, for models.",
     .notes = PLAIN_NOTE
     "\nTOOL is a name or an id. A name that two other teams share with yours needs the id."
-    "\nFILE that ends in .json, or - without --language, is a definition; anything else is code."
+    "\nFILE that ends in .json, or - without --language, is a definition; code ends in .py, .js, "
+    ".mjs"
+    "\nor .cjs, or has --language. Each top level runs at a call, with `params`, and returns."
     "\nSPEC is a parameter: `name:string!` must be given, `n:integer=3` has a default,"
     "\n`unit:string:C,F=C` is one of these, `tags:string[]` is a list, `x:number # text` says what"
-    "\nit is. Types: string (unless told) number integer boolean object array.",
+    "\nit is. Types: string (unless told) number integer boolean object array."
+    "\nVALUE of a string is taken as it is, of any other type as JSON: `n=3`, "
+    "`tags='[\"a\",\"b\"]'`.",
     .options = tools_options,
     .n_options = ARRAY_LEN(tools_options),
     .operands = "list show create update delete enable disable share unshare shares versions "

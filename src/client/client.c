@@ -15,7 +15,13 @@ int client_fail(const struct client *c, int error, const struct call_error *why)
         verb_complain(verb, "cancelled");
         return CLIENT_CANCELLED;
     }
-    return verb_complain(verb, "%s", why->text[0] ? why->text : strerrordesc_np(-error));
+    // An address that was given outweighs the socket, through which keys are made without one.
+    bool away = error == -EACCES && strcmp(verb, "key") == 0 &&
+                (c->command.options.url || getenv("ISLE_URL"));
+    return verb_complain(verb, "%s%s", why->text[0] ? why->text : strerrordesc_np(-error),
+                         away ? "; on the service's host isle takes the socket, without ISLE_URL "
+                                "and --url"
+                              : "");
 }
 
 int client_path(struct buf *out, const char *format, ...)

@@ -245,11 +245,10 @@ int tools_versions(struct client *c)
 {
     AUTO_BUF struct buf behind = BUF_INIT(1 << 16);
     bool one = c->command.n_operands > 1;
-    buf_puts(&behind, "/versions");
-    if (one) {
-        buf_putc(&behind, '/');
-        address_escape(&behind, c->command.operands[1], false);
+    if (one && !client_number(c, "VERSION", c->command.operands[1])) {
+        return CLI_REFUSED;
     }
+    buf_printf(&behind, "/versions%s%s", one ? "/" : "", one ? c->command.operands[1] : "");
     return call_one(c, "GET", buf_text(&behind), NULL, one ? tell_one : tell_versions);
 }
 
@@ -396,7 +395,7 @@ int tools_import(struct client *c)
     if (!good) {
         return verb_complain("tools",
                              "%.300s: not what `isle tools export` gives: an object with "
-                             "tools, an array",
+                             "tools, an array (`isle tools create` takes one definition)",
                              path);
     }
     json_begin(&body, NULL, '{');

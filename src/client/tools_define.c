@@ -47,15 +47,26 @@ static const char *language_of(const char *file)
     return NULL;
 }
 
+// Is it a definition by its name?
+static bool says_json(const char *file)
+{
+    size_t len = strlen(file);
+    return strcmp(file, "-") == 0 || (len > 5 && strcmp(file + len - 5, ".json") == 0);
+}
+
 static int read_definition(struct definition *d, const struct buf *text)
 {
     struct json_error why;
     d->doc = json_parse_envelope(buf_text(text), text->len, &why);
     d->base = yyjson_doc_get_root(d->doc);
     d->whole = true;
+    if (!d->doc && says_json(d->file)) {
+        return complain("%.300s: %s; code needs --language here", d->file, why.text);
+    }
     if (!d->doc) {
-        return complain("%.300s: %s; code is taken for such by its ending or --language", d->file,
-                        why.text);
+        return complain("%.300s: its name says no language (.py, .js, .cjs, .mjs) and no "
+                        "definition (.json): give --language python or javascript",
+                        d->file);
     }
     if (!yyjson_is_obj(d->base)) {
         return complain("%.300s: a definition must be an object", d->file);
@@ -132,17 +143,28 @@ static void read_spec(char *text, struct spec *ret)
 // A value of the parameter's type: text as it is, what is not text as JSON. 0 or an exit status.
 static int put_typed(struct buf *out, const char *key, const struct spec *s, const char *value)
 {
-    struct json_error why;
+    static const struct {
+        const char *type, *such_as;
+    } rows[] = {{"boolean", "true or false"},
+                {"array", "such as [\"a\", \"b\"]"},
+                {"object", "such as {\"a\": 1}"}};
+    struct json_error ignored;
+    const char *such_as = "such as 12";
     if (!s->list && (!s->type || strcmp(s->type, "string") == 0)) {
         json_put_text(out, key, value);
-    } else if (json_check(value, strlen(value), &why)) {
-        return complain("--parameter: %.100s: %.100s is no JSON, as a value of type %.60s%s must "
-                        "be: %s",
-                        s->name, value, s->type, s->list ? "[]" : "", why.text);
-    } else {
-        json_put_json(out, key, value);
+        return 0;
     }
-    return 0;
+    if (json_check(value, strlen(value), &ignored) == 0) {
+        json_put_json(out, key, value);
+        return 0;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        such_as =
+            strcmp(s->list ? "array" : s->type, rows[i].type) == 0 ? rows[i].such_as : such_as;
+    }
+    return complain("--parameter: %.100s: %.100s is no JSON, as a value of type %.60s%s must be: "
+                    "%s",
+                    s->name, value, s->type, s->list ? "[]" : "", such_as);
 }
 
 static int put_choices(struct buf *out, const struct spec *s)
@@ -196,7 +218,10 @@ static int put_parameters(struct definition *d)
                             utf8_valid_prefix(text, strlen(text)));
         }
         read_spec(text, &s);
-        status = put_spec(&d->out, &s);
+        status = strchr(s.name, '!') ? complain("--parameter: %.100s: ! stands behind the type: "
+                                                "NAME[:TYPE[:CHOICE,CHOICE]][!][=DEFAULT][ # TEXT]",
+                                                list->words[i])
+                                     : put_spec(&d->out, &s);
     }
     json_end(&d->out, ']');
     return status;
@@ -283,13 +308,24 @@ static void put_code_config(struct definition *d)
 
 // ---- The whole
 
-// The name that a file of code gives its tool: "lib/greet.py" is greet.
-static void put_name_of(struct buf *out, const char *file)
+// The name that a file of code gives its tool: "lib/greet.py" is greet. 0 or an exit status after a
+// complaint.
+static int put_name_of(struct buf *out, const char *file)
 {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    enum { N_LETTERS = 52 };
     const char *slash = strrchr(file, '/'), *base = slash ? slash + 1 : file;
     const char *dot = strrchr(base, '.');
     size_t len = dot && dot > base ? (size_t)(dot - base) : strlen(base);
-    json_put_bytes(out, "name", base, len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES);
+    bool letter = len > 0 && memchr(letters, base[0], N_LETTERS);
+    if (!letter || strspn(base, letters) < len || len > NAME_MAX_BYTES) {
+        return complain("%.300s: %.*s is no name of a tool (letters, digits and _, a letter first, "
+                        "up to %d): give one with --name",
+                        file, (int)(len < NAME_MAX_BYTES ? len : NAME_MAX_BYTES), base,
+                        NAME_MAX_BYTES);
+    }
+    json_put_bytes(out, "name", base, len);
+    return 0;
 }
 
 // What an answer of the service has beside a definition: `isle tools show --json` may be edited and
@@ -316,12 +352,12 @@ static int put_definition(struct definition *d, bool create)
     if (o->name) {
         json_put_text(&d->out, "name", o->name);
     } else if (create && d->language) {
-        put_name_of(&d->out, d->file);
+        status = put_name_of(&d->out, d->file);
     }
     if (o->description) {
         json_put_text(&d->out, "description", o->description);
     }
-    status = o->parameters.n > 0 ? put_parameters(d) : 0;
+    status = !status && o->parameters.n > 0 ? put_parameters(d) : status;
     if (code) {
         put_code_config(d);
     }

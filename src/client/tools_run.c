@@ -65,7 +65,8 @@ static int check_words(const struct remote_command *c)
     for (size_t i = 1; i < c->n_operands; i++) {
         const char *word = c->operands[i], *value = strchr(word, '=');
         if (!value || value == word) {
-            return verb_complain("tools", "%.100s: an argument is NAME=VALUE", word);
+            return verb_complain(
+                "tools", "%.100s: an argument is NAME=VALUE, without blanks around =", word);
         }
         if (!utf8_valid(word, strlen(word))) {
             return verb_complain("tools", "argument %zu: not valid UTF-8 at byte %zu", i,
@@ -86,14 +87,15 @@ static int put_file(const struct client *c, struct buf *out)
     struct json_error why;
     size_t i, n;
     yyjson_val *key, *value;
-    int status = client_read(c, path, &text);
+    bool itself = path[0] == '{'; // as --params of `isle run` takes it
+    int status = itself ? buf_puts(&text, path) : client_read(c, path + (path[0] == '@'), &text);
     if (status) {
         return status;
     }
     yyjson_doc *doc = json_parse(buf_text(&text), text.len, &why);
     if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
         status = verb_complain("tools", "--arguments: %.300s: %s", path,
-                               doc ? "must be an object" : why.text);
+                               doc ? "must be an object, {\"NAME\": VALUE, ...}" : why.text);
     }
     yyjson_obj_foreach(yyjson_doc_get_root(doc), i, n, key, value)
     {

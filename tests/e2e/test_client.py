@@ -482,7 +482,7 @@ def test_keys(service):
         assert words(service, "jobs", "--key", key).returncode == 0
         assert said(service, "run", "--session", "x", "--help", ISLE_KEY=key).startswith("Runs one job")
         refused = words(service, "key", "create", "--team", "b", "--name", "n", ISLE_KEY=key)
-        assert refused.returncode == 125 and refused.stdout == b""
+        assert refused.returncode == 125 and refused.stdout == b"" and b"without ISLE_URL" in refused.stderr
     finally:
         assert said(service, "key", "revoke", ident, ISLE_URL=socket) == ""
     assert words(service, "jobs", ISLE_KEY=key).returncode == 125

@@ -97,7 +97,10 @@ def test_specs_that_are_none(me, tmp_path):
         "n:strung": "strung",
         "n:integer=1.5": "1.5",
         "": "name",
-        "n:integer!=": "JSON",
+        "n:integer!=": "such as 12",
+        "fold:boolean=yes": "true or false",
+        "tags:string[]=a": 'such as ["a", "b"]',
+        "name!:string": "! stands behind the type",
     }.items():
         assert word in me.refused("create", tmp_path / "f.py", "-p", spec), spec
     assert me.data("list")["items"] == []
@@ -109,16 +112,24 @@ def test_files_that_are_none(me, tmp_path):
     (tmp_path / "list.json").write_text("[]")
     (tmp_path / "a-b.py").write_text("return 1")
     (tmp_path / "s.sh").write_text("echo")
+    for name in ("9.py", ".py", "n" * 101 + ".py"):
+        (tmp_path / name).write_text("return 1")
     for name, word in {
         "nowhere.py": "No such file",
         "text.txt": "--language",
         "bytes.py": "UTF-8 at byte 8",
         "list.json": "object",
-        "a-b.py": "a-b",
+        "a-b.py": "a-b is no name of a tool (letters, digits and _, a letter first, up to 100): give one with --name",
+        "9.py": "--name",
+        ".py": "--name",
+        "n" * 101 + ".py": "--name",
         "s.sh": "bash",
     }.items():
         assert word in me.refused("create", tmp_path / name), name
     assert "-c" not in me.refused("create", "-", input=b"")
+    assert "--language" in me.refused("create", "-", input=b"return 1")
+    assert "--name" in me.refused("create", "-", "--language", "python", input=b"return 1")
+    assert "isle tools create" in me.refused("import", "-", input=b'{"name": "one"}')
     assert "FILE" in me.refused("create")
 
 
@@ -139,6 +150,9 @@ def test_arguments_from_a_file(me, echo, tmp_path):
     for source, kw in {tmp_path / "a.json": {}, "-": {"input": b'{"flag": true, "a": "1"}'}}.items():
         answer = me.data("run", "echo", "n=2", "--arguments", source, **kw)
         assert (answer["result"]["a"], answer["result"]["n"]) == ("1", 2)
+    assert me.data("run", "echo", "n=2", "--arguments", f"@{tmp_path}/a.json")["result"]["a"] == "1"
+    assert me.data("run", "echo", "--arguments", '{"flag": true, "n": 7}')["result"]["n"] == 7
+    assert "--arguments" in me.refused("run", "echo", "--arguments", "{flag: true}")
     for text, word in {b"[]": "object", b"{": "--arguments", b'{"a": 1, "a": 2}': "a"}.items():
         assert word in me.refused("run", "echo", "--arguments", "-", input=text)
 
@@ -195,6 +209,7 @@ def test_changes_are_versions(me, echo, tmp_path):
         me.refused(*args)
     for args in (("restore", "echo", "9"), ("versions", "echo", "9")):
         assert "version" in me.refused(*args)
+    assert "VERSION: x is not a number" in me.refused("versions", "echo", "x")
 
 
 def test_what_show_prints_can_be_edited_and_handed_in(me, echo, tmp_path):
