@@ -5,7 +5,6 @@
 #include "client/print.h"
 #include "codec/json.h"
 
-#include <errno.h>
 #include <string.h>
 
 // A command's result is its output once more: that is not printed twice.
@@ -16,35 +15,44 @@ static bool is_own_value(yyjson_val *root)
     return !result || !output || !strstr(output, result);
 }
 
-int ending_print(const struct client *c, const struct buf *final, bool line_open)
+static int print(const struct client *c, const struct buf *final, bool own_value, bool line_open)
 {
-    struct json_error ignored;
-    yyjson_doc *doc = json_parse_envelope(buf_text(final), final->len, &ignored);
-    yyjson_val *root = yyjson_doc_get_root(doc);
     struct report report = {.json = c->command.options.json,
-                            .snippet = is_own_value(root),
+                            .snippet = own_value,
                             .terminal = isatty(STDERR_FILENO),
                             .line_open = line_open && !c->command.options.json,
                             .out = stdout,
                             .err = stderr};
-    int status = doc ? report_print(&report, final) : -EBADMSG;
-    yyjson_doc_free(doc);
+    int status = report_print(&report, final);
     return status >= 0 ? status
                        : verb_complain(c->command.verb->name, "the service's result is none");
 }
 
-int ending_print_whole(const struct client *c, yyjson_val *result)
+int ending_print(const struct client *c, const struct buf *final, bool line_open)
+{
+    struct json_error ignored;
+    yyjson_doc *doc = json_parse_envelope(buf_text(final), final->len, &ignored);
+    if (!doc) {
+        return verb_complain(c->command.verb->name, "the service's result is none");
+    }
+    bool own_value = is_own_value(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    return print(c, final, own_value, line_open);
+}
+
+int ending_print_whole(const struct client *c, yyjson_val *result, bool own_value)
 {
     AUTO_BUF struct buf final = BUF_INIT(CALL_RESULT_MAX);
     if (json_write(&final, result)) {
         return verb_complain(c->command.verb->name, "the result is too large");
     }
-    const char *out = yyjson_get_str(yyjson_obj_get(result, "stdout"));
-    const char *err = yyjson_get_str(yyjson_obj_get(result, "stderr"));
+    yyjson_val *out = yyjson_obj_get(result, "stdout"), *err = yyjson_obj_get(result, "stderr");
+    size_t len = yyjson_is_str(out) ? yyjson_get_len(out) : 0;
     if (!c->command.options.json) {
-        print_text(stdout, out ? out : "");
+        print_text(stdout, out);
         fflush(stdout);
-        print_text(stderr, err ? err : "");
+        print_text(stderr, err);
     }
-    return ending_print(c, &final, out && *out && out[strlen(out) - 1] != '\n');
+    return print(c, &final, own_value || is_own_value(result),
+                 len > 0 && yyjson_get_str(out)[len - 1] != '\n');
 }

@@ -5,11 +5,14 @@
 
 #include "client/client.h"
 
+#include <stdbool.h>
+
 // `final`: JSON of a result, or of what execute-code answers. line_open: its output, which has been
 // written (but with --json), did not end its last line. Exit status.
 int ending_print(const struct client *c, const struct buf *final, bool line_open);
 
-// The same, with the output that the result holds.
-int ending_print_whole(const struct client *c, yyjson_val *result);
+// The same, with the output that the result holds. own_value: its result is nothing of that, even
+// where it reads the same.
+int ending_print_whole(const struct client *c, yyjson_val *result, bool own_value);
 
 #endif

@@ -155,7 +155,7 @@ static int end_of_submission(struct client *c, yyjson_val *data)
         ended = ended || strcmp(status, ends[i]) == 0;
     }
     if (ended) {
-        return ending_print_whole(c, data);
+        return ending_print_whole(c, data, false);
     }
     int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);
     return e ? verb_complain("jobs", "%s", strerrordesc_np(-e)) : 0;

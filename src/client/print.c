@@ -11,6 +11,23 @@
 
 enum { TEXT_MAX = 128 << 20, CELL_MAX = 4096, COLUMNS_MAX = 12 };
 
+// What lets a terminal show other characters, or another order of them, than there are: back to the
+// line's begin or by one, unless as the end of a line; marks that turn the direction.
+static void show_hidden(struct buf *text)
+{
+    for (size_t i = 0; i < text->len; i++) {
+        unsigned char *p = (unsigned char *)text->data + i;
+        bool end = i + 1 < text->len && p[0] == '\r' && p[1] == '\n';
+        if ((*p == '\r' && !end) || *p == '\b') {
+            *p = '?';
+        } else if (i + 2 < text->len && p[0] == 0xe2 &&
+                   ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||  // U+202A to U+202E
+                    (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9))) { // U+2066 to U+2069
+            memset(p, '?', 3);
+        }
+    }
+}
+
 // Appends the cell and a NUL.
 static int put_cell(struct buf *out, yyjson_val *v, bool json)
 {
@@ -28,6 +45,7 @@ static int put_cell(struct buf *out, yyjson_val *v, bool json)
     if (text.error) {
         return text.error;
     }
+    show_hidden(&text);
     AUTO_FREE char *clean = buf_take(&text);
     if (!clean) {
         return -ENOMEM;
@@ -183,13 +201,15 @@ int print_word(FILE *out, yyjson_val *value)
     return e;
 }
 
-int print_text(FILE *out, const char *text)
+static int put_text(FILE *out, const char *text, size_t len, bool code)
 {
-    size_t len = strlen(text);
     AUTO_BUF struct buf clean = BUF_INIT(terminal_room(len));
     int e = 0;
     if (isatty(fileno(out))) {
         e = terminal_clean(&clean, text, len);
+        if (code) {
+            show_hidden(&clean);
+        }
         text = buf_text(&clean);
         len = clean.len;
     }
@@ -197,11 +217,19 @@ int print_text(FILE *out, const char *text)
     return e;
 }
 
+int print_text(FILE *out, yyjson_val *text)
+{
+    return yyjson_is_str(text) ? put_text(out, yyjson_get_str(text), yyjson_get_len(text), false)
+                               : 0;
+}
+
+int print_code(FILE *out, const char *text, size_t len) { return put_text(out, text, len, true); }
+
 int print_json(FILE *out, yyjson_val *value)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
     int e = json_write(&text, value);
-    e = e ? e : print_text(out, buf_text(&text));
+    e = e ? e : put_text(out, text.data, text.len, false);
     if (!e) {
         fputc('\n', out);
     }

@@ -30,8 +30,12 @@ int print_fields(FILE *out, yyjson_val *object, const struct print_column *colum
 // One value on a line of its own.
 int print_word(FILE *out, yyjson_val *value);
 
-// A job's output: as it is, or for a terminal (cli/terminal.h).
-int print_text(FILE *out, const char *text);
+// A job's output, if it is text: as it is, or for a terminal (cli/terminal.h).
+int print_text(FILE *out, yyjson_val *text);
+
+// Code for whoever wants to know what it does: as it is, or for a terminal, with '?' for all that
+// would make it look like other code there.
+int print_code(FILE *out, const char *text, size_t len);
 
 // The whole value as one line of JSON. 0 or -errno.
 int print_json(FILE *out, yyjson_val *value);

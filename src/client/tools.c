@@ -9,7 +9,11 @@
 
 #include <string.h>
 
-enum { PAGES_MAX = 20, PAGE = 1000, IMPORT_MAX = 64 << 20 };
+enum {
+    PAGES_MAX = 4000, // of large tools a page has two
+    PAGE = 1000,
+    IMPORT_MAX = 64 << 20,
+};
 
 // A line for people about what was done.
 #define note(...) (void)verb_complain(NULL, __VA_ARGS__)
@@ -78,8 +82,8 @@ static bool is_id(const char *text)
 struct search {
     const char *name;
     char id[TOOLS_ID_MAX];
-    unsigned shared; // how many of other teams have the name
-    bool own;
+    unsigned shared;  // how many of other teams have the name
+    bool own, passed; // passed: what comes now is behind it, as lists are by name
 };
 
 static void search_page(struct search *s, yyjson_val *items)
@@ -89,6 +93,8 @@ static void search_page(struct search *s, yyjson_val *items)
     yyjson_arr_foreach(items, i, n, item)
     {
         const char *id = yyjson_get_str(yyjson_obj_get(item, "id"));
+        const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
+        s->passed = s->passed || !name || strcmp(name, s->name) > 0;
         bool own = yyjson_equals_str(yyjson_obj_get(item, "permission"), "owner");
         if (s->own || !yyjson_equals_str(yyjson_obj_get(item, "name"), s->name) || !is_id(id)) {
             continue;
@@ -99,11 +105,12 @@ static void search_page(struct search *s, yyjson_val *items)
     }
 }
 
-// All pages until the team's own one is there. 0 or an exit status after a complaint.
+// All pages until the team's own one is there, or the names behind it. 0 or an exit status after a
+// complaint.
 static int search_all(struct client *c, struct search *s)
 {
     AUTO_FREE char *cursor = NULL;
-    for (unsigned page = 0; page < PAGES_MAX && !s->own; page++) {
+    for (unsigned page = 0; page < PAGES_MAX && !s->own && !s->passed; page++) {
         AUTO_BUF struct buf path = BUF_INIT(1 << 16);
         yyjson_doc *doc;
         int status = 0;
@@ -121,10 +128,10 @@ static int search_all(struct client *c, struct search *s)
         cursor = next ? strdup(next) : NULL;
         yyjson_doc_free(doc);
         if (!cursor) {
-            break;
+            return 0;
         }
     }
-    return 0;
+    return s->own || s->passed ? 0 : verb_complain("tools", "the list of tools has no end");
 }
 
 int tools_find(struct client *c, char ret_id[TOOLS_ID_MAX])
@@ -198,17 +205,19 @@ static int tell_list(yyjson_val *data)
 static int tell_one(yyjson_val *data)
 {
     yyjson_val *parameters = yyjson_obj_get(data, "parameters");
-    const char *code = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(data, "code_config"), "code"));
+    yyjson_val *config = yyjson_obj_get(data, "code_config");
+    const char *code = yyjson_get_str(yyjson_obj_get(config, "code"));
+    size_t len = yyjson_get_len(yyjson_obj_get(config, "code"));
     int e = print_fields(stdout, data, show_fields, ARRAY_LEN(show_fields));
     if (!e && yyjson_arr_size(parameters) > 0) {
         putchar('\n');
         e = print_table(stdout, isatty(STDOUT_FILENO), parameters, parameter_columns,
                         ARRAY_LEN(parameter_columns));
     }
-    if (!e && code && *code) {
+    if (!e && code && len > 0) {
         putchar('\n');
-        e = print_text(stdout, code);
-        fputs(code[strlen(code) - 1] == '\n' ? "" : "\n", stdout);
+        e = print_code(stdout, code, len);
+        fputs(code[len - 1] == '\n' ? "" : "\n", stdout);
     }
     return e;
 }

@@ -170,7 +170,7 @@ int tools_run(struct client *c)
     if (!data) {
         return status;
     }
-    status = ending_print_whole(c, data);
+    status = ending_print_whole(c, data, true);
     const char *job = yyjson_get_str(yyjson_obj_get(data, "job_id"));
     if (c->command.options.output_dir && job) {
         int fetched = artifacts_take(c, job, data, NULL);

@@ -283,6 +283,38 @@ def test_a_search_for_a_tool_ends(server):
     refused(isle(server.url, "tools", "delete", "a"), "no such tool")
 
 
+def test_a_search_for_a_tool_looks_through_all_pages(server):
+    """Of large tools a page has few; lists are by name, so what is behind the name is not asked for."""
+    rows = [{"name": f"t{n:03}", "id": f"{JOB[:-3]}{n:03}", "permission": "owner"} for n in range(120)]
+    page = [envelope({"items": rows[n : n + 2], "next_cursor": "more"}) for n in range(0, 120, 2)]
+    server.said[f"DELETE {TOOLS}/{JOB[:-3]}101"] = envelope({})
+    server.said[f"GET {TOOLS}"] = list(page)
+    assert isle(server.url, "tools", "delete", "t101").returncode == 0
+    assert len(server.heard) == 52
+    server.heard.clear()
+    server.said[f"GET {TOOLS}"] = list(page)
+    refused(isle(server.url, "tools", "show", "t050x"), "no such tool")
+    assert len(server.heard) == 26
+
+
+def test_code_is_shown_as_it_is(server):
+    """Whoever looks at another team's tool sees all of its code, in its order, and not what a terminal makes of it."""
+    code = "return 1; //\0\nhidden()\r\n\rseen\b\b\u202eabc\u2066d"
+    server.said[f"GET {TOOLS}/{JOB}"] = envelope({"name": "a\u202eb", "code_config": {"code": code}})
+    raw = isle(server.url, "tools", "show", JOB).stdout
+    assert raw.endswith(code.encode() + b"\n"), raw
+    status, said = on_terminal(server.url, "tools", "show", JOB)
+    assert status == 0 and b"tool: a???b\r\n" in said, said
+    assert said.replace(b"\r\r\n", b"\r\n").endswith(b"return 1; //?\r\nhidden()\r\n?seen?????abc???d\r\n"), said
+
+
+def test_a_tools_result_is_told_whatever_it_printed(server):
+    server.said[f"GET {TOOLS}/{JOB}"] = envelope({"name": "a"})
+    server.said[CALL] = envelope({**RESULT, "stdout": "a\0b", "stderr": "c\0d\n", "result": "b"})
+    r = isle(server.url, "tools", "run", JOB)
+    assert r.stdout == b'a\0b\n"b"\n' and b"c\0d\n" in r.stderr, r
+
+
 def on_terminal(url: str, *words: str) -> tuple[int, bytes]:
     pid, fd = pty.fork()
     if pid == 0:
