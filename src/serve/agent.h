@@ -1,7 +1,7 @@
 // agent.h: what an agent does in a session by name: bash, read, write, edit, artifact. read, write
 // and edit work on the session's files by descriptors, on a thread, without a job; one call of a
 // session after another, as they share what the session remembers (agent/memory.h). bash is a job
-// of the session (jobs.h). Whoever serves agents (HTTP, later MCP) comes here.
+// of the session (jobs.h), and so is artifact, which runs nothing.
 #ifndef ISLE_SERVE_AGENT_H
 #define ISLE_SERVE_AGENT_H
 
