@@ -123,6 +123,9 @@ static void was_read(struct work *w)
         http_abort(c->r);
     } else if (!c->over) {
         go_on(c);
+        if (c->left && c->gone && !c->over && !c->status) { // the handler was not there to hear it
+            c->gone(c);
+        }
     }
     api_call_release(c);
 }
