@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -55,8 +56,10 @@ def recorded():
 
 
 def endpoint(base: str):
+    model = os.environ.get("OPENAI_MODEL") or sys.exit("OPENAI_MODEL: which model of OPENAI_BASE_URL?")
+
     def ask(messages: list, tools: list) -> dict:
-        body = {"model": os.environ["OPENAI_MODEL"], "messages": messages, "tools": tools}
+        body = {"model": model, "messages": messages, "tools": tools}
         answer = post_json(f"{base}/chat/completions", body, os.environ.get("OPENAI_API_KEY"))
         return answer["choices"][0]["message"]
 
@@ -124,7 +127,7 @@ def run(model, isle: Isle, task: str, rounds: int = 20) -> str:
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": for_model(said)})
             how = "done" if said["success"] else (said["error"] or "failed").splitlines()[-1]
             print(f"{wanted['name']}: {how}")
-    raise SystemExit(f"no answer after {rounds} rounds")
+    sys.exit(f"no answer after {rounds} rounds")
 
 
 def main() -> None:
@@ -139,4 +142,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except urllib.error.HTTPError as e:
+        sys.exit(f"{e.url}: {e}: {e.read().decode(errors='replace')[:500]}")
+    except urllib.error.URLError as e:
+        where = " or ".join([URL, os.environ.get("OPENAI_BASE_URL", "")]).removesuffix(" or ")
+        sys.exit(f"nothing answers at {where} ({e.reason}): ISLE_URL, OPENAI_BASE_URL")

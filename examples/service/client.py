@@ -29,6 +29,8 @@ def request(method: str, path: str, body: object = None):
         return urllib.request.urlopen(urllib.request.Request(f"{URL}/api/v1{path}", data, headers, method=method))
     except urllib.error.HTTPError as e:
         raise Refused(json.load(e)["msg"]) from None
+    except urllib.error.URLError as e:
+        raise SystemExit(f"no service answers at {URL} ({e.reason}): ISLE_URL says where it is") from None
 
 
 def ask(method: str, path: str, body: object = None):

@@ -69,6 +69,8 @@ def ask(path: str, body: object):
             return json.load(answer)["data"]
     except urllib.error.HTTPError as e:
         sys.exit(f"refused: {json.load(e)['msg']}")
+    except urllib.error.URLError as e:
+        sys.exit(f"no service answers at {URL} ({e.reason}): ISLE_URL says where it is")
 
 
 def check() -> None:
