@@ -135,6 +135,18 @@ static int put_call(const struct client *c, struct buf *body, const char *id, yy
                                           ARGUMENTS_MAX);
 }
 
+// Words for a tool that declares nothing: who saved it has forgotten to say what it takes.
+static int check_declared(const struct remote_command *c, yyjson_val *tool)
+{
+    if (c->n_operands < 2 || yyjson_arr_size(yyjson_obj_get(tool, "parameters")) > 0) {
+        return 0;
+    }
+    return verb_complain("tools",
+                         "%.100s: the tool has no parameters; `isle tools update %.100s -p "
+                         "NAME:TYPE ...` declares them",
+                         c->operands[0], c->operands[0]);
+}
+
 // 0 or an exit status after a complaint.
 static int put_request(struct client *c, struct buf *body)
 {
@@ -147,10 +159,34 @@ static int put_request(struct client *c, struct buf *body)
     }
     yyjson_val *tool = tools_fetch(c, id, &doc, &status);
     if (tool) {
-        status = put_call(c, body, id, tool);
+        status = check_declared(&c->command, tool);
+        status = status ? status : put_call(c, body, id, tool);
         yyjson_doc_free(doc);
     }
     return status;
+}
+
+// For who sits at a terminal and wonders: a success of which nothing is seen, files that were left.
+static void hint(const struct client *c, yyjson_val *data)
+{
+    const struct remote_options *o = &c->command.options;
+    const char *job = yyjson_get_str(yyjson_obj_get(data, "job_id"));
+    yyjson_val *result = yyjson_obj_get(data, "result");
+    size_t files = yyjson_arr_size(yyjson_obj_get(data, "artifacts"));
+    if (o->json || o->output_dir || !isatty(STDERR_FILENO) ||
+        !yyjson_is_true(yyjson_obj_get(data, "success"))) {
+        return;
+    }
+    if (files > 0 && job) {
+        verb_complain(NULL, "it left %zu file%s: `isle artifacts get --output-dir DIR %.100s`",
+                      files, files > 1 ? "s" : "", job);
+    } else if (!o->session && (!result || yyjson_is_null(result))) {
+        const char *out = yyjson_get_str(yyjson_obj_get(data, "stdout"));
+        if (!out || !*out) {
+            verb_complain(NULL, "it printed nothing and returned nothing: `return` at the top "
+                                "level of its code gives a result");
+        }
+    }
 }
 
 int tools_run(struct client *c)
@@ -171,6 +207,7 @@ int tools_run(struct client *c)
         return status;
     }
     status = ending_print_whole(c, data, true);
+    hint(c, data);
     const char *job = yyjson_get_str(yyjson_obj_get(data, "job_id"));
     if (c->command.options.output_dir && job) {
         int fetched = artifacts_take(c, job, data, NULL);

@@ -320,6 +320,19 @@ def test_a_text_of_others_at_a_terminal(teams, me):
     assert me.said("list").count("\n") == 1
 
 
+def test_what_a_terminal_is_told_besides(teams, me, tmp_path):
+    (tmp_path / "greet.py").write_text("def greet(name):\n    return 'hello ' + name\n")
+    (tmp_path / "leave.py").write_text("open('a', 'w').write('x')\n")
+    me.said("create", tmp_path / "greet.py")
+    me.said("create", tmp_path / "leave.py", "--artifact", "a")
+    text = me.refused("run", "greet", "name=Ada")
+    assert "the tool has no parameters; `isle tools update greet -p NAME:TYPE ...`" in text
+    for name, hint in (("greet", "returned nothing: `return`"), ("leave", "left 1 file: `isle artifacts get ")):
+        assert me.words("run", name).stderr == b""
+        status, text = on_terminal(teams[0], "tools", "run", name, ISLE_KEY=me.env["ISLE_KEY"])
+        assert status == 0 and hint in text, text
+
+
 def test_words_that_no_tool_takes(me):
     for args in (("show",), ("run",), ("list", "x"), ("share", "a"), ("list", "-p", "x"), ("nonesuch",)):
         assert "isle tools --help" in me.refused(*args)
