@@ -392,14 +392,27 @@ def test_bootstrap_run_ends_with_a_service() -> None:
         env = {"ISLE_DATA": str(folder), "ISLE_LISTEN": "127.0.0.1:0", "ISLE_SOCKET": str(folder / "run/isle.sock")}
         env = os.environ | env | {"ISLE": str(harness.ISLE), "NO_COLOR": "1"}
         pids = []
-        for _ in range(2):
+        for answer in ('"result":42', '"code":2000'):  # the second time it has a key, which the script has not
             p = subprocess.run(
                 [script, folder / "service"], env=env, capture_output=True, timeout=120, text=True, check=False
             )
             assert p.returncode == 0, p.stderr
-            assert '"result":42' in p.stdout and p.stdout.lstrip().startswith("$ curl http://127.0.0.1:")
+            assert answer in p.stdout and p.stdout.lstrip().startswith("$ curl http://127.0.0.1:")
             pids.append(int((folder / "service/pid").read_text()))
             assert f"stop it by: kill {pids[-1]}\n" in p.stderr
+            assert ("isle key create" in p.stderr) == (answer != '"result":42')
+            made = [
+                harness.ISLE,
+                "key",
+                "create",
+                "--team",
+                "a",
+                "--name",
+                "n",
+                "--url",
+                f"unix:{folder}/run/isle.sock",
+            ]
+            subprocess.run(made, env=env, capture_output=True, timeout=60, check=True)
         assert not pathlib.Path(f"/proc/{pids[0]}").exists() and pids[0] != pids[1]
         port = re.search(r"runs at http://127.0.0.1:(\d+)", p.stderr)[1]
         taken = env | {"ISLE_LISTEN": f"127.0.0.1:{port}", "ISLE_SOCKET": str(folder / "run/other.sock")}
