@@ -221,22 +221,6 @@ int files_hash_step(struct files_hash *h, uint64_t max_bytes, char ret[SHA256_HE
     return 1;
 }
 
-int files_make_folder(const struct files *f, const char *path)
-{
-    char inside[JOB_MAX_PATH + 8];
-    const char *dot;
-    int n = snprintf(inside, sizeof inside, "%s/.", path);
-    if (n < 0 || (size_t)n >= sizeof inside) {
-        return FILES_NAME;
-    }
-    int fd = path_open_parent(f->root, inside, 1, f->uid, &dot);
-    if (fd < 0) {
-        return fd == -EINVAL ? FILES_NAME : files_refuse(fd);
-    }
-    close(fd);
-    return 0;
-}
-
 int files_move(const struct files *f, const char *from, const char *to,
                const struct files_move_options *o)
 {

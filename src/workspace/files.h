@@ -77,9 +77,6 @@ void files_hash_begin(struct files_hash *h, const struct files_file *file);
 // meanwhile, there is no such content; or another -errno.
 int files_hash_step(struct files_hash *h, uint64_t max_bytes, char ret[SHA256_HEX]);
 
-// Makes the folder and those above it (0755). 0 also if it is there.
-int files_make_folder(const struct files *f, const char *path);
-
 struct files_move_options {
     bool make_folders; // above `to`
     bool replace;      // a file that is there, or an empty folder by a folder
