@@ -270,6 +270,7 @@ SCHEMA_ANSWER(tool_imported, "ToolImported", "What became of each tool.");
 static const struct schema_field tool_execute[] = {
     {.name = "name",
      .type = SCHEMA_TEXT,
+     .form = SCHEMA_FORM_TOOL,
      .min = 1,
      .max = TOOL_NAME_MAX,
      .help =

@@ -11,8 +11,9 @@ RETURNED = "a top-level return was reached: the outputs are what main returns"
 TREE_BYTES = 200_000  # of code: a tree is some hundred times as large
 # With these a program can define main where no parser sees it.
 MAY_DEFINE = frozenset(
-    """__builtins__ __dict__ __globals__ __import__ __main__ __setattr__ _getframe eval exec
-    f_globals globals import_module locals modules run_path setattr vars""".split()
+    """__builtins__ __dict__ __getattribute__ __globals__ __import__ __main__ __setattr__ _getframe
+    attrgetter currentframe eval exec f_globals getattr globals import_module locals modules run_path
+    setattr vars""".split()
 )
 KINDS = {ast.List: "list", ast.Tuple: "tuple", ast.Dict: "dict", ast.Set: "set", ast.JoinedStr: "str"}
 NO_FUNCTIONS = (ast.Constant, *KINDS)

@@ -8,7 +8,9 @@ const DECLARED = "Identifier 'main' has already been declared";
 const MAY_DEFINE = new RegExp(
   [
     String.raw`\\u`, // in a name
-    String.raw`\b(?:eval|Function|exports|global|globalThis|runInThisContext|with)\b`,
+    String.raw`\b(?:eval|Function|exports|module|arguments|global|globalThis|runInThisContext|with)\b`,
+    String.raw`\.\s*(?:constructor|prototype|mainModule)\b`,
+    String.raw`\brequire\s*\.\s*main\b`,
     String.raw`\bthis\s*(?:\.\s*main\b|\[)`,
     String.raw`\bmain\s*(?:\|\||&&|\?\?)?=(?![=>])`,
     String.raw`\bfunction\b[^(]{0,200}\bmain\b`, // in a block
@@ -25,9 +27,10 @@ function attempt(action) {
   }
 }
 
-// The engine says where first: "FILE:LINE\n".
+// The engine says where first: "FILE:LINE\n". Of what it gives up, as too deep, that is no place in
+// the code.
 function faultOf(error) {
-  const line = /^[^\n]*?:(\d+)(?::\d+)?\n/.exec(`${error.stack}`)?.[1];
+  const line = error.name === 'SyntaxError' ? /^[^\n]*?:(\d+)(?::\d+)?\n/.exec(`${error.stack}`)?.[1] : undefined;
   return { message: `${error.name}: ${error.message}`, line: line === undefined ? null : Number(line) };
 }
 

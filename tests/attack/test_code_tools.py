@@ -247,6 +247,27 @@ def test_H04_large_and_deep(service, a):
     assert r.status in (200, 400, 422), r
 
 
+def test_names_and_ids_are_taken_whole(a, b):
+    """What is behind a NUL is of the name, too, and no id is read in another case."""
+    t = save(a, "whole", "return 1")
+    at = f"{TOOLS}/{t['id']}"
+    for path, body in (
+        (RUN, {"name": "whole\0"}),
+        (RUN, {"name": "whole\0other"}),
+        (RUN, {"tool_id": t["id"] + "\0"}),
+        (RUN, {"tool_id": t["id"].upper()}),
+        (RUN, {"name": "whole", "session_id": t["id"] + "\0"}),
+        (TOOLS, tool("whole\0")),
+        (TOOLS, tool("t", language="python\0")),
+        (f"{TOOLS}/import", {"tools": [tool("whole\0")], "on_conflict": "replace"}),
+        (f"{TOOLS}/import", {"tools": [], "on_conflict": "skip\0"}),
+        (f"{at}/share", {"team_id": "b\0", "permission": "read_only"}),
+        (f"{at}/share", {"team_id": "b", "permission": "read_execute\0"}),
+    ):
+        assert a.post(path, body).status == 422, body
+    assert b.get(TOOLS).data["items"] == [] and len(a.get(TOOLS).data["items"]) == 1
+
+
 NUMBERS = ("-1", "0", "4294967297", "9223372036854775808", "1e18", "0.5", '"5"', "1e400", "null", "[]")
 
 

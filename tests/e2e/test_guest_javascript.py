@@ -421,6 +421,10 @@ def test_no_main_when_run(run):
         "Object.assign(exports, { ['ma' + 'in']: () => 1 })",
         "eval('var main = () => 1')",
         "globalThis['ma' + 'in'] = () => 1",
+        "const m = module; m['exp' + 'orts'] = { ['ma' + 'in']: () => 1 }",
+        "arguments[0]['ma' + 'in'] = () => 1",
+        "[].constructor.constructor(`this['ma' + 'in'] = () => 1`)()",
+        "require.main['exp' + 'orts'] = { ['ma' + 'in']: () => 1 }",
         "m\\u0061in = () => 1",
         "export * from './other.js'",
         "import { main } from './other.js'",
@@ -446,3 +450,10 @@ def test_nothing_is_said_against(run, code):
 )
 def test_syntax_is_told(run, code, message, line):
     assert run(code, mode="check").value == {"errors": [{"message": f"SyntaxError: {message}", "line": line}]}
+
+
+def test_code_that_is_too_deep(run):
+    """The engine names a place of its own, which is no line of the code."""
+    for code in ("[" * 200_000, "await (" * 30_000):
+        text = "RangeError: Maximum call stack size exceeded"
+        assert run(code, mode="check").value == {"errors": [{"message": text, "line": None}]}

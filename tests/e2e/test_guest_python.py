@@ -553,6 +553,7 @@ def test_return_beside_main(run):
         "exec('def main(): pass')",
         "import builtins\nbuiltins.exec('def main(): pass')",
         "globals()['main'] = print",
+        "f = lambda: 0\ngetattr(f, '__glo' + 'bals__')['ma' + 'in'] = f",
         "import sys\nsys.modules['__main__'].main = print",
         "from os import system as main",
         "def main(a, b): pass\nmain = print",
