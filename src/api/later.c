@@ -85,6 +85,15 @@ static void answer_written(struct api_call *c)
     http_reply_buf(c->r, c->status, "application/json", &c->answer);
 }
 
+// The envelope has a copy: whoever does not read the answer holds it once, not twice.
+static void shared_written(struct api_call *c)
+{
+    shared_release(c->shared);
+    c->shared = NULL;
+    c->shared_len = 0;
+    answer_written(c);
+}
+
 bool api_reply_later(struct api_call *c, int status, struct buf *data)
 {
     if (data->len <= HERE_BYTES) {
@@ -117,5 +126,5 @@ void api_reply_shared(struct api_call *c, int status, const char *json, size_t l
 {
     api_call_share(c, json, len);
     c->answer_status = status;
-    api_work(c, len, write_shared, answer_written);
+    api_work(c, len, write_shared, shared_written);
 }
