@@ -132,8 +132,8 @@ void api_reply(struct api_call *c, int status, struct buf *data);
 // buffer is an internal one.
 void api_reply_written(struct api_call *c, int status, size_t bytes,
                        void (*write)(struct api_call *c, struct buf *data));
-// The same for JSON of base/shared.h, which is held until it is written: who does not read the answer
-// costs its length once.
+// The same for JSON of base/shared.h, which is held until it is written: who does not read the
+// answer costs its length once.
 void api_reply_shared(struct api_call *c, int status, const char *json, size_t len);
 // Held until the end call, as c->shared.
 void api_call_share(struct api_call *c, const char *json, size_t len);
