@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "cli/terminal.h"
 #include "codec/json.h"
+#include "codec/utf8.h"
 
 #include <string.h>
 #include <wchar.h>
@@ -18,13 +19,8 @@ static void show_hidden(struct buf *text)
     for (size_t i = 0; i < text->len; i++) {
         unsigned char *p = (unsigned char *)text->data + i;
         bool end = i + 1 < text->len && p[0] == '\r' && p[1] == '\n';
-        if ((*p == '\r' && !end) || *p == '\b') {
-            *p = '?';
-        } else if (i + 2 < text->len && p[0] == 0xe2 &&
-                   ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||  // U+202A to U+202E
-                    (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9))) { // U+2066 to U+2069
-            memset(p, '?', 3);
-        }
+        bool back = (*p == '\r' && !end) || *p == '\b';
+        memset(p, '?', back ? 1 : utf8_turns((const char *)p, text->len - i));
     }
 }
 

@@ -101,6 +101,21 @@ bool utf8_is_line(const char *data, size_t len)
     return true;
 }
 
+size_t utf8_turns(const char *data, size_t len)
+{
+    const unsigned char *c = (const unsigned char *)data;
+    if (len >= 2 && c[0] == 0xd8 && c[1] == 0x9c) {
+        return 2;
+    }
+    if (len < 3 || c[0] != 0xe2) {
+        return 0;
+    }
+    bool turns =
+        (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae))) ||
+        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+    return turns ? 3 : 0;
+}
+
 size_t utf8_valid_prefix(const char *data, size_t len)
 {
     return valid_span((const uint8_t *)data, len);

@@ -18,6 +18,10 @@ size_t utf8_valid_prefix(const char *data, size_t len);
 
 // Of valid UTF-8: does nothing in it end a line or move a cursor (C0, DEL, C1, U+2028, U+2029)?
 bool utf8_is_line(const char *data, size_t len);
+// Of valid UTF-8: bytes of the mark that data begins with, if it is one of those that turn the
+// direction of text and are not seen: U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+// Else 0.
+size_t utf8_turns(const char *data, size_t len);
 
 // Appends data as valid UTF-8: each maximal invalid part becomes one U+FFFD (WHATWG rule, as
 // Python's and browsers' "replace"); NUL stays. 0 or -errno.

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
+#include "codec/utf8.h"
 #include "model/media.h"
 
 #include <errno.h>
@@ -36,31 +37,15 @@ static void gift_free(struct gift *g)
 
 // ---- Markdown ----------------------------------------------------------------------------------
 
-// Characters that change what is read, not what is seen: U+061C, U+200E, U+200F, U+202A to U+202E,
-// U+2066 to U+2069. The length of the one that text begins with, or 0.
-static size_t turns_text(const char *text)
-{
-    const unsigned char *c = (const unsigned char *)text;
-    if (c[0] == 0xd8 && c[1] == 0x9c) {
-        return 2;
-    }
-    if (c[0] != 0xe2 || !c[1]) {
-        return 0;
-    }
-    bool turns =
-        (c[1] == 0x80 && (c[2] == 0x8e || c[2] == 0x8f || (c[2] >= 0xaa && c[2] <= 0xae))) ||
-        (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
-    return turns ? 3 : 0;
-}
-
 // A name between the brackets of a link: nothing in it ends the link or begins something else.
 // Names of artifacts are text without control characters and line ends. CommonMark 0.31, 2.4: a
 // backslash takes the meaning of any ASCII punctuation.
 static void put_label(struct buf *out, const char *name)
 {
     static const char special[] = "\\`*_{}[]()<>#!|~&$\"'@:";
-    for (const char *c = name; *c; c++) {
-        size_t turns = turns_text(c);
+    const char *end = name + strlen(name);
+    for (const char *c = name; c < end; c++) {
+        size_t turns = utf8_turns(c, (size_t)(end - c));
         if (turns) {
             for (size_t i = 0; i < turns; i++) {
                 buf_printf(out, "%%%02X", (unsigned char)c[i]);

@@ -148,6 +148,23 @@ static void finds_where_a_text_is_from(void **state)
     assert_int_equal(utf8_source_of("", 0, 1), 0);
 }
 
+static void knows_what_turns_text(void **state)
+{
+    (void)state;
+    static const char *const turn[] = {"\u061c", "\u200e", "\u200f", "\u202a",
+                                       "\u202e", "\u2066", "\u2069"};
+    static const char *const others[] = {"",       "a",      "\u061b", "\u200d", "\u2010",
+                                         "\u2029", "\u202f", "\u2065", "\u206a"};
+    for (size_t i = 0; i < sizeof turn / sizeof *turn; i++) {
+        size_t len = strlen(turn[i]);
+        assert_int_equal(utf8_turns(turn[i], len), len);
+        assert_int_equal(utf8_turns(turn[i], len - 1), 0);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(utf8_turns(others[i], strlen(others[i])), 0);
+    }
+}
+
 static void reports_a_full_buffer(void **state)
 {
     (void)state;
@@ -166,6 +183,7 @@ int main(void)
         cmocka_unit_test(pieces_join_to_the_whole),
         cmocka_unit_test(writes_json_strings),
         cmocka_unit_test(finds_where_a_text_is_from),
+        cmocka_unit_test(knows_what_turns_text),
         cmocka_unit_test(reports_a_full_buffer),
     };
     return cmocka_run_group_tests_name("utf8", tests, NULL, NULL);
