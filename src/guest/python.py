@@ -84,12 +84,15 @@ class Channel:
         self.write, self.fstat, self.getpid = posix.write, posix.fstat, posix.getpid
 
     def take(self, size):
-        while len(self.data) < size:
+        pieces, have = [self.data], len(self.data)
+        while have < size:  # megabytes come in a hundred pieces: they are put together once
             more = posix.read(self.fd, 1 << 16)
             if not more:
                 raise SystemExit("isle: the service is gone")
-            self.data += more
-        head, self.data = self.data[:size], self.data[size:]
+            pieces.append(more)
+            have += len(more)
+        data = b"".join(pieces)
+        head, self.data = data[:size], data[size:]
         return head
 
     def receive(self):
