@@ -235,19 +235,19 @@ def test_the_wait_in_the_queue_is_part_of_it(red: Client):
 def test_who_leaves_while_a_long_call_is_read(service: Service, red: Client):
     save(
         red,
-        "slow",
+        "left_early",
         "import time; time.sleep(float(params['s']))",
         parameter("s", "string"),
         parameter("text", "string"),
     )
     arguments = {"s": str(BOUND), "text": "x" * (4 << 20)}
-    body = json.dumps({"name": "slow", "arguments": arguments}).encode()
+    body = json.dumps({"name": "left_early", "arguments": arguments}).encode()
     head = f"POST {RUN} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {red.key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", service.port), timeout=20 * SLOW) as s:
         s.sendall(head.encode() + body)
-    assert run(red, "slow", arguments | {"s": "0"})["success"]  # bodies are read one after another
-    assert sum(r["event"] == "tool called" and r["name"] == "slow" for r in service.log_rows()) == 1
+    assert run(red, "left_early", arguments | {"s": "0"})["success"]  # bodies are read one after another
+    assert sum(r["event"] == "tool called" and r["name"] == "left_early" for r in service.log_rows()) == 1
 
 
 def test_a_call_is_answered_though_its_sandbox_hangs(service: Service, red: Client):
