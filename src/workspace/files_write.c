@@ -269,10 +269,19 @@ int files_write_commit_over(struct files_write *w, const struct files_file *old,
     return e && !exchange_back(w, &written) ? e : 0;
 }
 
+// What has changed places with the new file may be a folder that a program put there, with all that
+// is in it: that stays the session's, and counts as its.
+static void remove_temp(const struct files_write *w)
+{
+    if (unlinkat(w->parts, w->temp, 0) && errno == EISDIR && w->parts != w->parent) {
+        renameat2(w->parts, w->temp, w->parent, w->temp, RENAME_NOREPLACE);
+    }
+}
+
 void files_write_drop(struct files_write *w)
 {
     if (w->temp[0]) {
-        unlinkat(w->parts, w->temp, 0);
+        remove_temp(w);
         w->temp[0] = '\0';
     }
     if (w->parent || w->fd) { // not zeroed

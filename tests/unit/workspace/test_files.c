@@ -192,6 +192,27 @@ static void what_is_not_whole_lies_where_the_caller_says(void **state)
     assert_int_equal(unlinkat(p->outer, "parts", AT_REMOVEDIR), 0); // empty again
 }
 
+static void a_folder_that_came_there_stays_the_sessions(void **state)
+{
+    struct place *p = *state;
+    struct files f = the_files(p);
+    struct files_write w;
+    assert_int_equal(mkdirat(p->outer, "parts", 0700), 0);
+    AUTO_CLOSE int parts = openat(p->outer, "parts", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct files_write_options o = {.max_bytes = 100, .parts = parts};
+    char name[FILES_RANDOM_NAME];
+    assert_int_equal(files_write_begin(&w, &f, "f", &o), 0);
+    memcpy(name, w.temp, sizeof name);
+    assert_int_equal(unlinkat(parts, name, 0), 0);
+    own_folder(p, "d");
+    own(p, "d/in", "kept");
+    assert_int_equal(renameat(p->ws, "d", parts, name), 0);
+    files_write_drop(&w);
+    assert_int_equal(unlinkat(p->outer, "parts", AT_REMOVEDIR), 0); // nothing is left there
+    assert_int_equal(renameat(p->ws, name, p->ws, "d"), 0);
+    expect(p, "d/in", "kept");
+}
+
 static void a_spool_has_no_name(void **state)
 {
     struct place *p = *state;
@@ -546,6 +567,7 @@ int main(void)
         PLACE_TEST(what_is_no_file_of_the_session_is_refused),
         PLACE_TEST(a_device_is_not_even_opened),
         PLACE_TEST(what_is_not_whole_lies_where_the_caller_says),
+        PLACE_TEST(a_folder_that_came_there_stays_the_sessions),
         PLACE_TEST(a_spool_has_no_name),
         PLACE_TEST(a_file_is_written_whole),
         PLACE_TEST(a_hard_link_keeps_its_content),
