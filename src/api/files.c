@@ -258,13 +258,15 @@ static void move_file(struct api_call *c)
     if (!m->to) {
         return;
     }
-    const struct files_move_options o = {.make_folders = true, .replace = flag_of(c, "overwrite")};
+    const struct files_move_options o = {.make_folders =
+                                             sessions_room(c->with->sessions, &m->file.lease) > 0,
+                                         .replace = flag_of(c, "overwrite")};
+    m->file.changed = true; // a call that is refused may have made folders, too
     int e = files_move(&m->file.lease.files, m->file.path, m->to, &o);
     if (e) {
         file_call_fail(&m->file, e);
         return;
     }
-    m->file.changed = true;
     reply_path(&m->file, m->to);
 }
 

@@ -14,6 +14,7 @@ struct put_call {
     bool charged;      // all of it, at the begin
     bool ended;        // the body has come whole
     bool failed;       // and answered so
+    bool written;      // and in its place
     struct buf coming; // what is not with the thread yet
     struct buf piece;  // the thread's while it works
     struct files_write write;
@@ -23,6 +24,9 @@ struct put_call {
 static void put_drop(struct file_call *f)
 {
     struct put_call *p = (struct put_call *)f;
+    if (!p->written && f->lease.session) { // nothing of what was charged has been taken
+        sessions_take(f->with->sessions, &f->lease, 0);
+    }
     files_write_drop(&p->write);
     buf_free(&p->coming);
     buf_free(&p->piece);
@@ -98,7 +102,7 @@ static void committed(struct file_call *f)
         file_call_fail(f, p->error);
         return;
     }
-    f->changed = true;
+    p->written = true;
     reply_written(p);
 }
 
@@ -191,8 +195,7 @@ static int take_condition(struct api_call *c, struct files_write_options *o, cha
 void file_put(struct api_call *c)
 {
     char hex[SHA256_HEX];
-    struct files_write_options o = {.make_folders = true,
-                                    .max_bytes = UINT64_MAX, // what is charged decides
+    struct files_write_options o = {.max_bytes = UINT64_MAX, // what is charged decides
                                     .parts = sessions_trash(c->with->sessions)};
     if (take_condition(c, &o, hex)) {
         return;
@@ -203,12 +206,19 @@ void file_put(struct api_call *c)
     }
     p->coming = p->piece = BUF_INIT(2 * PIECE_BYTES + (1 << 20));
     int64_t length = http_body_length(c->r);
+    bool room = sessions_room(c->with->sessions, &p->file.lease) > 0;
     p->charged = length >= 0;
     if (length > 0 && !sessions_charge(c->with->sessions, &p->file.lease, (uint64_t)length)) {
         fail_too_big(p);
         return;
     }
+    o.make_folders = room;
+    p->file.changed = true; // a call that is refused may have made folders, too
     int e = files_write_begin(&p->write, &p->file.lease.files, p->file.path, &o);
+    if (!room && (e == FILES_MISSING || (!e && !p->write.replaced))) { // be it empty
+        fail_too_big(p);
+        return;
+    }
     if (e) {
         p->write = (struct files_write){0};
         // If-None-Match that does not hold is a precondition too

@@ -60,7 +60,7 @@ uint64_t lower_pages(uint64_t bytes) { return (bytes + PAGE_BYTES - 1) / PAGE_BY
 // A size of 0 is unlimited to the kernel.
 static uint64_t not_zero(uint64_t bytes) { return bytes ? bytes : PAGE_BYTES; }
 
-static uint64_t inodes_of(uint64_t mb)
+uint64_t lower_inodes(uint64_t mb)
 {
     return mb * INODES_PER_MB > INODES_MIN ? mb * INODES_PER_MB : INODES_MIN;
 }
@@ -68,7 +68,7 @@ static uint64_t inodes_of(uint64_t mb)
 static void size_workspace(uint64_t disk_mb, const struct lower_staged *staged, struct lowered *ret)
 {
     ret->workspace_bytes = disk_mb * MB;
-    ret->workspace_inodes = inodes_of(disk_mb);
+    ret->workspace_inodes = lower_inodes(disk_mb);
     if (disk_mb == 0) {
         ret->workspace_bytes = not_zero(lower_pages(staged->bytes));
         ret->workspace_inodes = staged->entries + 1; // and its root
@@ -80,7 +80,7 @@ static void size_tmp(uint64_t disk_mb, uint64_t memory_mb, struct plan_limits *r
     uint64_t bytes = disk_mb * MB < memory_mb * MB / 2 ? disk_mb * MB : memory_mb * MB / 2;
     ret->tmp_bytes = not_zero(lower_pages(bytes));
     // The root of a tmpfs takes one inode: with one, nothing can be made in it.
-    ret->tmp_inodes = disk_mb == 0 ? 1 : (uint32_t)inodes_of(bytes / MB);
+    ret->tmp_inodes = disk_mb == 0 ? 1 : (uint32_t)lower_inodes(bytes / MB);
 }
 
 void lower_job(const struct job *j, const struct lower_host *host,

@@ -37,6 +37,8 @@ struct lower_staged {
 };
 // bytes rounded up to whole pages (0 stays 0).
 uint64_t lower_pages(uint64_t bytes);
+// How many files and folders belong to so many MB of a workspace.
+uint64_t lower_inodes(uint64_t mb);
 
 struct lowered {
     // The workspace: the size of a tmpfs, or what the accounting of a folder allows.

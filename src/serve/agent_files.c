@@ -260,14 +260,16 @@ static int write_file(struct agent_op *op, const char *path, const char *data, s
     struct files_write w = {0};
     const struct files_write_options o = {.condition = FILES_ANY,
                                           .max_bytes = len,
-                                          .make_folders = true,
+                                          .make_folders = op->room_bytes > 0,
                                           .quick = true,
                                           .parts = sessions_trash(op->sessions)};
+    op->measure = true; // a call that is refused may have made folders, too
     int e = files_write_begin(&w, &op->lease.files, path, &o);
     if (e) {
-        return e;
+        return e == FILES_MISSING && !o.make_folders ? (int)FILES_FULL : e;
     }
-    e = files_write_add(&w, data, len);
+    e = w.replaced || op->room_bytes > 0 ? 0 : FILES_FULL;
+    e = e ? e : files_write_add(&w, data, len);
     e = e ? e : files_write_commit(&w);
     *ret_created = op->measure = !w.replaced;
     op->more_bytes = e ? 0 : w.more_bytes;

@@ -106,7 +106,8 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
 // Before so many more bytes are written through l: false when the session would be larger than
 // disk_bytes. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);
-// What sessions_charge() would still take.
+// What sessions_charge() would still take. 0 also where there are as many files and folders as a
+// job may make: then nothing new is to be made, be it empty.
 uint64_t sessions_room(const struct sessions *s, const struct session_lease *l);
 uint64_t sessions_disk_bytes(const struct sessions *s); // the setting
 // Before the release, what the session takes more (or less) than before is known to the byte: what

@@ -30,8 +30,10 @@ struct session {
     struct session_deleter *deleters;
     struct work measure;
     bool measure_again;
+    uint64_t entries;       // in its folders when it was last measured; 0: not since the start
     int64_t measured_bytes; // the thread's while `measure` is queued
-    struct session *next;   // in its bucket
+    uint64_t measured_entries;
+    struct session *next; // in its bucket
 };
 
 struct session_hash {

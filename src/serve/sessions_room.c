@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "model/lower.h"
 #include "plan/plan.h"
 #include "workspace/path.h"
 #include "workspace/walk.h"
@@ -26,6 +27,7 @@ static void measure_run(struct work *w)
         walk_end(&walk);
     }
     e->measured_bytes = (int64_t)walk.bytes;
+    e->measured_entries = walk.entries;
 }
 
 static void note(const struct session *e)
@@ -39,6 +41,7 @@ static void measure_done(struct work *w)
 {
     struct session *e = w->ctx;
     e->disk_bytes = e->measured_bytes;
+    e->entries = e->measured_entries;
     e->leases--;
     if (e->removing) {
         session_left(e);
@@ -170,6 +173,9 @@ uint64_t sessions_room(const struct sessions *s, const struct session_lease *l)
 {
     const struct session *e = l->session;
     uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
+    if (e->entries >= lower_inodes(s->config.disk_bytes >> 20)) { // as a job's
+        return 0;
+    }
     return used < s->config.disk_bytes ? s->config.disk_bytes - used : 0;
 }
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import harness
 import pytest
 from agent_session import Agent, links
-from service import JOBS, SESSIONS, Service
+from service import JOBS, SESSIONS, Service, serving
 
 SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "4", "STREAM_TOOL_TIMEOUT_CODE": "3"}
 SECRET = "CANARY-7b1f"
@@ -97,6 +97,26 @@ def test_D25_patterns_burn_no_cpu(agent):
     agent.files.put("long", b"x" * 9999 + b"\n" + b"(a+)+$\n" * 9999)
     with within(SOON):  # a search that almost matches everywhere
         assert agent.call("read", path="long", search="(a+)+" * 200)["shown"] == 0
+
+
+# ---- F07: what takes no bytes
+
+
+def test_F07_empty_files_and_folders(a_team):
+    """They are bounded, too: by the room that they take, or by their number, where they take none."""
+    with serving({"SANDBOX_MAX_DISK_MB": "4"}) as s:
+        a = Agent(s)
+        deep = [f"{i}{'/q' * 300}" for i in range(60)]
+        assert a.call("write", path=deep[0], content="")["success"]
+        begin = iter(deep[1:])
+        why = harness.until(lambda: a.call("write", path=next(begin), content="")["error"], SOON)
+        assert "the disk is full" in why, why
+        assert a.files.put("new", b"").status == a.files.put("new/folder/f", b"").status == 413
+        assert a.call("write", path="new", content="")["success"] is False
+        assert a.files.move(deep[0], "new/folder/f").status == 404
+        assert a.call("write", path=deep[0], content="")["success"]  # what is there can be made smaller
+        a.files.sh("rm -r /workspace/*")
+        assert harness.until(lambda: a.call("write", path="new", content="")["success"], SOON)
 
 
 # ---- FS-12, FS-05: one rule for all tools
