@@ -25,18 +25,6 @@ static const struct remote_action *actions_of(const struct verb *v)
     return remote_verbs[i].actions;
 }
 
-// Is `word` one of those in `list`, which have spaces between?
-static bool is_among(const char *word, const char *list)
-{
-    size_t n = strlen(word);
-    for (const char *p = list; (p = strstr(p, word)); p += n) {
-        if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' ')) {
-            return true;
-        }
-    }
-    return false;
-}
-
 // How many operands there must be and may be: words before and inside the brackets.
 static void count_operands(const char *operands, size_t *ret_least, size_t *ret_most)
 {
@@ -66,12 +54,13 @@ static int check_options(const struct verb *v, const struct remote_command *c)
     for (size_t i = 0; i < v->n_options; i++) {
         const struct option *o = &v->options[i];
         bool given = is_given(o, &c->options);
-        bool fits = is_among(o->name, "--url --key --json") || is_among(o->name, a->options);
+        bool fits =
+            verb_is_among(o->name, "--url --key --json") || verb_is_among(o->name, a->options);
         if (given && !fits) {
             return verb_complain(v->name, "%s: not an option of %s; see isle %s --help", o->name,
                                  a->name, v->name);
         }
-        if (!given && a->must && is_among(o->name, a->must)) {
+        if (!given && a->must && verb_is_among(o->name, a->must)) {
             return verb_complain(v->name, "%s needs %s %s; see isle %s --help", a->name, o->name,
                                  o->argument, v->name);
         }
@@ -86,6 +75,12 @@ static const struct remote_action *find_action(const struct verb *v, const char 
         a++;
     }
     return a->name ? a : NULL;
+}
+
+const char *remote_options_of(const struct verb *v, const char *word)
+{
+    const struct remote_action *a = find_action(v, word);
+    return a ? a->options : NULL;
 }
 
 // 0 or an exit status.

@@ -84,6 +84,7 @@ const struct verb verb_jobs = {
     .then_files = true,
     .statuses = jobs_statuses,
     .examples = jobs_examples,
+    .options_of = remote_options_of,
 };
 
 // ---- isle sessions
@@ -138,6 +139,7 @@ const struct verb verb_sessions = {
     .operands = "list create show extend delete",
     .statuses = statuses,
     .examples = sessions_examples,
+    .options_of = remote_options_of,
 };
 
 // ---- isle files
@@ -191,6 +193,7 @@ const struct verb verb_files = {
     .then_files = true,
     .statuses = statuses,
     .examples = files_examples,
+    .options_of = remote_options_of,
 };
 
 // ---- isle artifacts
@@ -230,6 +233,7 @@ const struct verb verb_artifacts = {
     .operands = "list get",
     .statuses = statuses,
     .examples = artifacts_examples,
+    .options_of = remote_options_of,
 };
 
 // ---- isle tools
@@ -351,6 +355,7 @@ const struct verb verb_tools = {
     .then_files = true,
     .statuses = tools_statuses,
     .examples = tools_examples,
+    .options_of = remote_options_of,
 };
 
 // ---- isle key
@@ -400,6 +405,7 @@ const struct verb verb_key = {
     .operands = "list create revoke",
     .statuses = statuses,
     .examples = key_examples,
+    .options_of = remote_options_of,
 };
 
 const struct remote_verb remote_verbs[] = {

@@ -8,6 +8,9 @@ struct remote_verb {
     const struct verb *verb;
     const struct remote_action *actions; // ends with name NULL; the first one lists
 };
+// struct verb's, for each of these: those of an action.
+const char *remote_options_of(const struct verb *v, const char *word);
+
 extern const struct remote_verb remote_verbs[];
 extern const size_t n_remote_verbs;
 

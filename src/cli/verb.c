@@ -82,6 +82,20 @@ static bool wants_help(const struct verb *v, const void *target)
     return false;
 }
 
+static void print_forms(const struct verb *v, const char *word, FILE *out);
+static void print_options(const struct verb *v, const char *only, FILE *out);
+
+// Of what goes with one operand: "isle tools create --help".
+static void help_of(const struct verb *v, const char *word, const char *options)
+{
+    print_forms(v, word, stdout);
+    if (v->notes) {
+        printf("\n%s\n", v->notes);
+    }
+    print_options(v, options, stdout);
+    printf("\nThe other forms, exit status, examples: isle %s --help\n", v->name);
+}
+
 bool verb_begin(const struct verb *v, char **argv, void *target, struct option_rest *ret_rest,
                 int *ret_status)
 {
@@ -92,7 +106,13 @@ bool verb_begin(const struct verb *v, char **argv, void *target, struct option_r
         return false;
     }
     if (wants_help(v, target)) {
-        verb_help(v, stdout);
+        const char *word = ret_rest->n_operands ? ret_rest->operands[0] : NULL;
+        const char *options = word && v->options_of ? v->options_of(v, word) : NULL;
+        if (options) {
+            help_of(v, word, options);
+        } else {
+            verb_help(v, stdout);
+        }
         *ret_status = verb_end_output(v->name);
         return false;
     }
@@ -101,14 +121,28 @@ bool verb_begin(const struct verb *v, char **argv, void *target, struct option_r
 
 // ---- Help
 
-static void print_forms(const struct verb *v, FILE *out)
+// Is it a form of that first word, "list" or "[list]"? NULL: every one is.
+static bool is_form_of(const struct verb_form *f, const char *word)
 {
+    const char *begin = f->words + (f->words[0] == '[');
+    size_t n = word ? strlen(word) : 0;
+    return n == 0 || (strncmp(begin, word, n) == 0 && strchr(" ]", begin[n])); // or the end
+}
+
+static void print_forms(const struct verb *v, const char *word, FILE *out)
+{
+    const char *lead = "Usage:";
     size_t width = 0;
     for (const struct verb_form *f = v->forms; f->words; f++) {
-        width = strlen(f->words) > width ? strlen(f->words) : width;
+        size_t n = is_form_of(f, word) ? strlen(f->words) : 0;
+        width = n > width ? n : width;
     }
     for (const struct verb_form *f = v->forms; f->words; f++) {
-        fprintf(out, "%s isle %s", f == v->forms ? "Usage:" : "      ", v->name);
+        if (!is_form_of(f, word)) {
+            continue;
+        }
+        fprintf(out, "%s isle %s", lead, v->name);
+        lead = "      ";
         if (f->what) {
             fprintf(out, " %-*s  %s\n", (int)width, f->words, f->what);
         } else {
@@ -117,7 +151,19 @@ static void print_forms(const struct verb *v, FILE *out)
     }
 }
 
-static void print_options(const struct verb *v, FILE *out)
+bool verb_is_among(const char *word, const char *list)
+{
+    size_t n = strlen(word);
+    for (const char *p = list; (p = strstr(p, word)); p += n) {
+        if ((p == list || p[-1] == ' ') && (!p[n] || p[n] == ' ')) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Those that are among `only`, and those of every form; NULL: all.
+static void print_options(const struct verb *v, const char *only, FILE *out)
 {
     bool limits = false;
     struct verb_option o;
@@ -125,6 +171,10 @@ static void print_options(const struct verb *v, FILE *out)
     for (size_t i = 0; i < verb_n_options(v); i++) {
         char names[64];
         verb_option_at(v, i, &o);
+        if (only && !verb_is_among(o.name, only) &&
+            !verb_is_among(o.name, "--url --key --json --help")) {
+            continue;
+        }
         fputs(o.limit && !limits ? "\nLimits:\n" : "", out);
         limits = o.limit;
         snprintf(names, sizeof names, "%s%s%s%s%s", o.other ? o.other : "", o.other ? ", " : "",
@@ -136,11 +186,11 @@ static void print_options(const struct verb *v, FILE *out)
 void verb_help(const struct verb *v, FILE *out)
 {
     fprintf(out, "%s\n\n", v->about);
-    print_forms(v, out);
+    print_forms(v, NULL, out);
     if (v->notes) {
         fprintf(out, "\n%s\n", v->notes);
     }
-    print_options(v, out);
+    print_options(v, NULL, out);
     fputs("\nExit status:\n", out);
     for (const struct verb_status *s = v->statuses; s->status; s++) {
         fprintf(out, "  %-8s  %s\n", s->status, s->when);

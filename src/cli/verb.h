@@ -35,6 +35,9 @@ struct verb {
     // argv[0] is the verb's name. Exit status of the process. Settings come from `environ`. NULL:
     // another program does it (remote.h).
     int (*run)(int argc, char **argv, const struct cli_places *places);
+    // The options that go with a first operand, names with spaces between, so that its help is of
+    // these alone; NULL: it is none that has a help of its own. NULL: no operand has.
+    const char *(*options_of)(const struct verb *v, const char *word);
 };
 
 extern const struct verb *const verbs[]; // ends with NULL
@@ -51,6 +54,9 @@ const struct verb *verb_find(const char *name);
 // the caller's to free). False: help was printed, or a refusal; *ret_status is the process's.
 bool verb_begin(const struct verb *v, char **argv, void *target, struct option_rest *ret_rest,
                 int *ret_status);
+
+// Is `word` one of those in `list`, which have spaces between?
+bool verb_is_among(const char *word, const char *list);
 
 // The help of one verb, of all.
 void verb_help(const struct verb *v, FILE *out);

@@ -333,6 +333,19 @@ def test_what_a_terminal_is_told_besides(teams, me, tmp_path):
         assert status == 0 and hint in text, text
 
 
+def test_each_action_has_a_help_of_its_own(me):
+    whole = me.said("--help")
+    actions = re.findall(r"^(?:Usage:|      ) isle tools \[?(\w+)", whole, re.M)
+    assert {"list", "create", "import"} < set(actions)
+    for action in actions:
+        text = me.said(action, "--help")
+        (usage,) = re.findall(r"isle tools \[?(\w+)[\] ]", text.partition("\nAt a terminal")[0])
+        assert usage == action and "isle tools --help" in text and len(text) < len(whole)
+    text = me.said("share", "--help")
+    assert re.findall(r"^  (?:-., )?(--\w+)", text, re.M) == "--permission --url --key --json --help".split()
+    assert me.said("nonesuch", "--help") == whole
+
+
 def test_words_that_no_tool_takes(me):
     for args in (("show",), ("run",), ("list", "x"), ("share", "a"), ("list", "-p", "x"), ("nonesuch",)):
         assert "isle tools --help" in me.refused(*args)
