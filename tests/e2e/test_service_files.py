@@ -157,8 +157,9 @@ while test ! -e stop; do mv -T d x; mv -T l d; mv -T d l; mv -T x d; done
 """
     job = files.c.submit({"command": ["bash", "-c", swap], "session_id": files.session})
     assert harness.until(lambda: "d" in files.names() or "l" in files.names(), 10)
-    end, done = time.monotonic() + (20 if LONG else 2), 0
-    while time.monotonic() < end:
+    begin, done = time.monotonic(), 0
+    # a busy host has longer for the same number of rounds
+    while (spent := time.monotonic() - begin) < (20 if LONG else 2) or (done <= 20 and spent < 10 * harness.SLOW):
         for a in (files.put("d/new", b"x"), files.get("d/secret.txt"), files.list("d"), files.delete("d/new")):
             assert a.status < 500 and b"CANARY" not in a.body, a
         for name, path, more in AGENT_CALLS:  # an agent's tools, likewise
