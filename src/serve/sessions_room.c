@@ -142,6 +142,12 @@ int sessions_lease(struct sessions *s, const char *team, const char *id, struct 
     return 0;
 }
 
+// There are as many files and folders as a job may make.
+static bool is_crowded(const struct session *e)
+{
+    return e->entries >= lower_inodes(e->of->config.disk_bytes >> 20);
+}
+
 void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes)
 {
     (void)s;
@@ -162,7 +168,7 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     e->leases--;
     if (e->removing) {
         session_left(e);
-    } else if (disk_bytes == SESSIONS_MEASURE) {
+    } else if (disk_bytes == SESSIONS_MEASURE || (disk_bytes >= 0 && is_crowded(e))) {
         session_measure(e);
     } else {
         note(e);
@@ -173,7 +179,7 @@ uint64_t sessions_room(const struct sessions *s, const struct session_lease *l)
 {
     const struct session *e = l->session;
     uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
-    if (e->entries >= lower_inodes(s->config.disk_bytes >> 20)) { // as a job's
+    if (is_crowded(e)) {
         return 0;
     }
     return used < s->config.disk_bytes ? s->config.disk_bytes - used : 0;

@@ -104,7 +104,7 @@ def test_D25_patterns_burn_no_cpu(agent):
 
 def test_F07_empty_files_and_folders(a_team):
     """They are bounded, too: by the room that they take, or by their number, where they take none."""
-    with serving({"SANDBOX_MAX_DISK_MB": "4"}) as s:
+    with serving({"SANDBOX_MAX_DISK_MB": "60"}) as s:
         a = Agent(s)
         deep = [f"{i}{'/q' * 300}" for i in range(60)]
         assert a.call("write", path=deep[0], content="")["success"]
@@ -116,7 +116,8 @@ def test_F07_empty_files_and_folders(a_team):
         assert a.files.move(deep[0], "new/folder/f").status == 404
         assert a.call("write", path=deep[0], content="")["success"]  # what is there can be made smaller
         a.files.sh("rm -r /workspace/*")
-        assert harness.until(lambda: a.call("write", path="new", content="")["success"], SOON)
+        time.sleep(0.3 * SOON)  # until it is counted again, which no call has to ask for
+        assert a.call("write", path="new", content="")["success"]
 
 
 # ---- FS-12, FS-05: one rule for all tools
