@@ -53,6 +53,9 @@ static void measure_done(struct work *w)
     }
 }
 
+// What is known now is newer than what is being measured.
+static void measure_is_late(struct session *e) { e->measure_again |= e->measure.queued; }
+
 void session_measure(struct session *e)
 {
     if (e->measure.queued) {
@@ -160,6 +163,7 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     e->charged_bytes -= l->charged_bytes;
     if (disk_bytes >= 0) {
         e->disk_bytes = disk_bytes;
+        measure_is_late(e);
     } else if (disk_bytes == SESSIONS_MEASURE) {
         e->disk_bytes += (int64_t)l->charged_bytes; // until it is measured
     }
@@ -204,6 +208,7 @@ void sessions_take(struct sessions *s, struct session_lease *l, int64_t more_byt
     l->charged_bytes = 0;
     e->disk_bytes += more_bytes;
     e->disk_bytes = e->disk_bytes < 0 ? 0 : e->disk_bytes;
+    measure_is_late(e);
 }
 
 int sessions_open_beside(const struct session_lease *l)

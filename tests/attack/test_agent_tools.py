@@ -109,7 +109,7 @@ def test_F07_empty_files_and_folders(a_team):
         deep = [f"{i}{'/q' * 300}" for i in range(60)]
         assert a.call("write", path=deep[0], content="")["success"]
         begin = iter(deep[1:])
-        why = harness.until(lambda: a.call("write", path=next(begin), content="")["error"], SOON)
+        why = harness.until(lambda: a.call("write", path=next(begin), content="")["error"], 10 * SOON)
         assert "the disk is full" in why, why
         assert a.files.put("new", b"").status == a.files.put("new/folder/f", b"").status == 413
         assert a.call("write", path="new", content="")["success"] is False

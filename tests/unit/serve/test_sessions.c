@@ -339,6 +339,29 @@ static void test_room(void **state)
     place_run(&s->place, measured, s);
 }
 
+static bool none_waits(void *ctx) { return work_waiting(((struct set *)ctx)->place.pool) == 0; }
+
+// A job ends while its session is being measured: what was measured is older than what the job
+// took.
+static void test_measured_too_late(void **state)
+{
+    struct set *s = *state;
+    struct session_lease a, b;
+    static char text[60001];
+    memset(text, 'x', sizeof text - 1);
+    assert_int_equal(create(s, "a", NULL), 0);
+    assert_int_equal(sessions_lease(s->sessions, "a", s->id, &a), 0);
+    assert_int_equal(sessions_lease(s->sessions, "a", s->id, &b), 0);
+    sessions_release(s->sessions, &a, SESSIONS_MEASURE);
+    clock_pause_ns(50 * NS_PER_MS); // the thread is done most likely, and the loop has not heard
+    place_write(&s->place, path(s->id, "/w/f"), text);
+    sessions_release(s->sessions, &b, 70000);
+    place_run(&s->place, none_waits, s);
+    struct sessions_stats stats;
+    sessions_stats(s->sessions, &stats);
+    assert_true(stats.disk_bytes >= sizeof text - 1);
+}
+
 static void test_no_uid_left(void **state)
 {
     struct set *s = *state;
@@ -410,6 +433,7 @@ int main(void)
         SESSIONS_TEST(test_forgotten),
         SESSIONS_TEST(test_start_removes_what_is_nobodys),
         SESSIONS_TEST(test_room),
+        SESSIONS_TEST(test_measured_too_late),
         SESSIONS_TEST(test_no_uid_left),
         SESSIONS_TEST(test_listed),
     };
