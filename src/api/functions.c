@@ -24,6 +24,7 @@ enum {
     HERE_BYTES = 128 << 10,
     LIST_BYTES = 64 << 20, // of all schemas
     RETRY_SECONDS = 5,
+    BEGIN_ANEW_MAX = 20,
     OPENAI_NAME = 64, // characters of a function's name there ...
     OPENAI_DESCRIPTION = 1024,
     ANTHROPIC_KEY = 64, // ... and of a parameter's here
@@ -117,6 +118,7 @@ struct functions {
     struct buf held;
     int error;
     bool reading, again; // a page is being read; another one is to be
+    unsigned begun_anew;
 };
 
 static void functions_free(struct functions *x)
@@ -260,6 +262,30 @@ static void reply(struct functions *x)
 
 static void read_pages(struct functions *x);
 
+static void read_on(struct functions *x)
+{
+    if (x->reading) {
+        x->again = true;
+    } else {
+        read_pages(x);
+    }
+}
+
+// The tool that the next page goes on behind is not there any more: from the first page on, lest
+// whoever shares and unshares one of theirs keeps another team from its schemas.
+static bool begin_anew(struct functions *x)
+{
+    if (x->begun_anew++ == BEGIN_ANEW_MAX) {
+        return false;
+    }
+    buf_clear(&x->tools);
+    buf_clear(&x->left_out);
+    buf_clear(&x->held);
+    x->name[0] = x->last_id[0] = x->last_name[0] = '\0';
+    x->same = 0;
+    return true;
+}
+
 static void page_taken(struct work *w)
 {
     struct functions *x = w->ctx;
@@ -271,10 +297,8 @@ static void page_taken(struct work *w)
         api_fail(x->call, API_INTERNAL, "the tools cannot be read: %s", strerrordesc_np(-x->error));
     } else if (x->n < PAGE_TOOLS) {
         reply(x);
-    } else if (x->reading) {
-        x->again = true;
     } else {
-        read_pages(x);
+        read_on(x);
     }
 }
 
@@ -309,8 +333,9 @@ static void on_end(void *ctx, int error)
                             .ctx = x,
                             .owner = hash_bytes(c->team, strlen(c->team))};
     if (c->over) { // its caller did not wait for it
+    } else if (error == STORE_MISSING && begin_anew(x)) {
+        read_on(x);
     } else if (error) {
-        // A cursor's tool may have been deleted since.
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "the store of the tools: %s",
                        error < 0 ? strerrordesc_np(-error) : "they have changed meanwhile");
     } else if ((bytes <= HERE_BYTES && x->n < PAGE_TOOLS) || work_queue(c->with->pool, &x->work)) {
@@ -328,12 +353,16 @@ static void read_pages(struct functions *x)
     api_call_hold(c);
     x->reading = true;
     do {
+        // A page's rows overwrite what the next one goes on behind.
+        char id[sizeof x->last_id], name[sizeof x->last_name];
+        memcpy(id, x->last_id, sizeof id);
+        memcpy(name, x->last_name, sizeof name);
         struct store_query q = {.kind = x->shared ? STORE_LIST_TOOLS : STORE_LIST_OWN_TOOLS,
                                 .team = store_text_of(c->team),
                                 .limit = PAGE_TOOLS};
-        if (x->last_id[0]) {
-            q.cursor = store_text_of(x->last_id);
-            q.name = store_text_of(x->last_name);
+        if (id[0]) {
+            q.cursor = store_text_of(id);
+            q.name = store_text_of(name);
         }
         x->again = false;
         x->n = 0;

@@ -480,6 +480,41 @@ def test_the_schemas_of_a_thousand_tools(service, a):
 # ---- Cases
 
 
+def test_schemas_while_others_unshare(service, a, b):
+    """A shared tool that goes away between two pages is left out, and stops nobody from seeing the rest."""
+    code = "#" * 100_000 + "\nreturn 1"
+    lent = [save(b, f"lent_{i:02}", code) for i in range(12)]
+    paths = [f"{TOOLS}/{t['id']}/share" for t in lent]
+    share = {"team_id": "a", "permission": "read_execute"}
+    for path in paths:
+        assert b.post(path, share).status == 200
+    stop = threading.Event()
+
+    def come_and_go() -> int:
+        rounds = 0
+        with service.client(b.key) as c:
+            while not stop.is_set():
+                for path in paths:
+                    assert c.call("DELETE", f"{path}/a").status == 200
+                    assert c.post(path, share).status == 200
+                rounds += 1
+        return rounds
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        going = pool.submit(come_and_go)
+        try:
+            for _ in range(150):
+                r = a.get(f"{TOOLS}/schemas?shared=true")
+                assert r.status == 200, r
+                names = [t["function"]["name"] for t in r.data["tools"]]
+                assert "bash" in names and len(names) == len(set(names))
+        finally:
+            stop.set()
+        assert going.result() > 0
+    for t in lent:
+        assert b.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
+
+
 def test_API_01_large_code_and_arguments(a):
     save(a, "big", "# " + "x" * 400_000 + "\nreturn len(params['x'])", {"name": "x", "type": "string"})
     assert run(a, "big", x="y" * 200_000).data["result"] == 200_000
