@@ -74,6 +74,19 @@ int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *da
     return e ? verb_complain(c->command.verb->name, "%s", strerrordesc_np(-e)) : 0;
 }
 
+int client_list(struct client *c, const char *collection, int (*print)(yyjson_val *data))
+{
+    const struct remote_options *o = &c->command.options;
+    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
+    buf_printf(&path, CLIENT_API "%s", collection);
+    client_query(&path, "status", o->status);
+    client_query(&path, "team", o->team);
+    client_query(&path, "limit", o->limit);
+    client_query(&path, "cursor", o->cursor);
+    struct call call = CALL_INIT("GET", buf_text(&path));
+    return client_tell(c, &call, print);
+}
+
 static int read_all(const struct client *c, const char *path, struct buf *out)
 {
     bool own = strcmp(path, "-") == 0;

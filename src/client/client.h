@@ -61,6 +61,9 @@ yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc
 
 // A call whose answer is printed: with --json whole, else by `print`. Exit status.
 int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data));
+// The same of a page of "/sandbox/jobs" and the like, as the options say which. A verb has those
+// that its row in cli/remote_verbs.c takes; the others are not given.
+int client_list(struct client *c, const char *collection, int (*print)(yyjson_val *data));
 
 // Reads the whole file, or standard input for "-". 0 or an exit status after a complaint.
 int client_read(const struct client *c, const char *path, struct buf *out);

@@ -55,17 +55,7 @@ static int tell_nothing(yyjson_val *data)
     return 0;
 }
 
-int jobs_list(struct client *c)
-{
-    const struct remote_options *o = &c->command.options;
-    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-    client_path(&path, JOBS);
-    client_query(&path, "status", o->status);
-    client_query(&path, "limit", o->limit);
-    client_query(&path, "cursor", o->cursor);
-    struct call call = CALL_INIT("GET", buf_text(&path));
-    return client_tell(c, &call, tell_list);
-}
+int jobs_list(struct client *c) { return client_list(c, JOBS, tell_list); }
 
 int jobs_show(struct client *c)
 {

@@ -40,17 +40,7 @@ static int tell_nothing(yyjson_val *data)
     return 0;
 }
 
-int key_list(struct client *c)
-{
-    const struct remote_options *o = &c->command.options;
-    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-    client_path(&path, KEYS);
-    client_query(&path, "team", o->team);
-    client_query(&path, "limit", o->limit);
-    client_query(&path, "cursor", o->cursor);
-    struct call call = CALL_INIT("GET", buf_text(&path));
-    return client_tell(c, &call, tell_list);
-}
+int key_list(struct client *c) { return client_list(c, KEYS, tell_list); }
 
 int key_create(struct client *c)
 {

@@ -30,15 +30,7 @@ static int tell_nothing(yyjson_val *data)
     return 0;
 }
 
-int sessions_list(struct client *c)
-{
-    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-    client_path(&path, SESSIONS);
-    client_query(&path, "limit", c->command.options.limit);
-    client_query(&path, "cursor", c->command.options.cursor);
-    struct call call = CALL_INIT("GET", buf_text(&path));
-    return client_tell(c, &call, tell_list);
-}
+int sessions_list(struct client *c) { return client_list(c, SESSIONS, tell_list); }
 
 static bool put_ttl(const struct client *c, struct buf *body)
 {

@@ -236,15 +236,7 @@ static int tell_shares(yyjson_val *data)
     return print_list_or(data, columns, ARRAY_LEN(columns), "it is shared with nobody");
 }
 
-int tools_list(struct client *c)
-{
-    AUTO_BUF struct buf path = BUF_INIT(1 << 16);
-    client_path(&path, TOOLS);
-    client_query(&path, "limit", c->command.options.limit);
-    client_query(&path, "cursor", c->command.options.cursor);
-    struct call call = CALL_INIT("GET", buf_text(&path));
-    return client_tell(c, &call, tell_list);
-}
+int tools_list(struct client *c) { return client_list(c, TOOLS, tell_list); }
 
 int tools_show(struct client *c) { return call_one(c, "GET", "", NULL, tell_one); }
 
