@@ -41,11 +41,19 @@ char *agent_op_path(struct agent_op *op)
 
 // ---- answers
 
+enum { FULL_PATH = JOB_MAX_PATH + 16 };
+
+// As a model knows it.
+static void full_path(const char *path, char ret[FULL_PATH])
+{
+    bool root = strcmp(path, ".") == 0;
+    snprintf(ret, FULL_PATH, "/workspace%s%s", root ? "" : "/", root ? "" : path);
+}
+
 static void put_path(struct buf *out, const char *path)
 {
-    char full[JOB_MAX_PATH + 16];
-    snprintf(full, sizeof full, "/workspace%s%s", strcmp(path, ".") ? "/" : "",
-             strcmp(path, ".") ? path : "");
+    char full[FULL_PATH];
+    full_path(path, full);
     json_put_text(out, "path", full);
 }
 
@@ -62,8 +70,9 @@ static void put_refusal(struct agent_op *op, const char *path, const char *text)
 {
     AUTO_BUF struct buf whole = BUF_INIT(JOB_MAX_PATH + REFUSAL_BYTES + 64);
     if (path) {
-        buf_printf(&whole, "/workspace%s%s: ", strcmp(path, ".") ? "/" : "",
-                   strcmp(path, ".") ? path : "");
+        char full[FULL_PATH];
+        full_path(path, full);
+        buf_printf(&whole, "%s: ", full);
     }
     buf_puts(&whole, text);
     buf_clear(&op->answer);
