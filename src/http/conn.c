@@ -181,6 +181,16 @@ static void at_end(struct http_conn *c)
     }
 }
 
+// What comes is thrown away: a peer that is sending a long body reads the reply only behind it.
+static void linger_on(struct http_conn *c)
+{
+    uint64_t until = after_ms(c->server->config.linger_ms);
+    if (!c->server->stopping) {
+        c->until_ns = until < c->linger_end_ns ? until : c->linger_end_ns;
+    }
+    c->starved = true;
+}
+
 static bool receive(struct http_conn *c)
 {
     if (!c->readable || c->reads == 0) {
@@ -207,9 +217,7 @@ static bool receive(struct http_conn *c)
     c->in_len = (size_t)n;
     c->starved = false;
     if (c->lingering) {
-        c->lingered += c->in_len;
-        c->closed = c->lingered > LINGER_BYTES;
-        c->starved = true;
+        linger_on(c);
     }
     return true;
 }
@@ -226,8 +234,9 @@ static void linger(struct http_conn *c)
         return;
     }
     c->lingering = true;
-    c->starved = true;
     c->until_ns = after_ms(c->server->config.linger_ms);
+    c->linger_end_ns = after_ms(c->server->config.linger_max_ms);
+    linger_on(c);
 }
 
 static void finish(struct http_conn *c)

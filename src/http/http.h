@@ -69,7 +69,8 @@ struct http_config {
     uint32_t idle_ms;     // between requests, and before the first: closed
     uint32_t window_ms;   // in each such time, a body or a reply under way must move
     size_t window_bytes;  // this much, else 408, or cut when it is a reply
-    uint32_t linger_ms;   // after the last reply, for the peer to read it and close
+    uint32_t linger_ms;   // after the last reply: closed once a peer has sent nothing for so long
+    uint32_t linger_max_ms; // and whatever it sends
     uint32_t sse_ms;      // a comment in a silent event stream
     struct http_net trusted[HTTP_MAX_NETS]; // proxies: not bound by per_peer
     size_t n_trusted;

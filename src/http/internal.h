@@ -16,7 +16,6 @@ enum {
     FIELDS_OUT_MAX = 16 << 10, // of a reply, by http_set()
     HEAD_OUT_MAX = 1 << 10,    // what the server writes itself
     FILE_PIECE = 32 << 10,
-    LINGER_BYTES = 1 << 20,
 };
 
 // What a request holds while its peer may be slow: bytes, and its place among all connections.
@@ -86,11 +85,11 @@ struct http_conn {
     bool cut;                 // nothing more can be sent: end
     enum http_end cut_how;
     bool closing; // after what waits to be sent
-    bool lingering;
+    bool lingering; // reads what nobody wants, until the peer closes
     bool closed;
-    size_t lingered;
     uint64_t due_ns;      // when conn_due() is to be called; 0: never
     uint64_t until_ns;    // of the present state: idle, head, linger
+    uint64_t linger_end_ns;
     uint64_t window_ns;   // end of the window in which bytes must move; 0: none
     uint64_t moved;       // bytes read of bodies, and handed to the kernel
     uint64_t window_from; // progress at its begin

@@ -26,6 +26,7 @@ void http_config_init(struct http_config *ret)
         .window_ms = 20000,
         .window_bytes = 4 << 10,
         .linger_ms = 2000,
+        .linger_max_ms = 30000,
         .sse_ms = 15000,
     };
 }
@@ -111,7 +112,8 @@ static bool same_peer(const struct http_peer *a, const struct http_peer *b)
     return !a->local && !b->local && memcmp(&a->ip, &b->ip, n) == 0;
 }
 
-static bool is_idle(const struct http_conn *c) { return !c->req && !c->closing && !c->lingering; }
+// Nothing is lost with it: all that was asked on it was answered.
+static bool is_idle(const struct http_conn *c) { return !c->req && !c->closing; }
 
 // Whether one more may be held; closes an idle one to make room.
 static bool has_room(struct http_server *s, const struct http_listener *l,

@@ -306,6 +306,54 @@ static void a_chunked_body_over_its_bound_is_refused_in_the_middle(void **state)
     close(fd);
 }
 
+// Sends up to `len` bytes while the server runs, and hears nothing before: how many went.
+static size_t send_all(int fd, size_t len, int pause_ms)
+{
+    static const char piece[64 << 10];
+    size_t sent = 0;
+    while (sent < len) {
+        size_t want = len - sent < sizeof piece ? len - sent : sizeof piece;
+        ssize_t n = send(fd, piece, want, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && errno != EAGAIN) {
+            break;
+        }
+        sent += n > 0 ? (size_t)n : 0;
+        turn(pause_ms);
+    }
+    return sent;
+}
+
+static void who_sends_too_much_reads_why_behind_it(void **state)
+{
+    (void)state;
+    start();
+    enum { LENGTH = 32 << 20 }; // above what both sides' kernels hold
+    int fd = dial();
+    say(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 33554432\r\n\r\n", 9999);
+    assert_int_equal(send_all(fd, LENGTH, 0), LENGTH);
+    struct got g = hear(fd, 100);
+    assert_memory_equal(g.text, "HTTP/1.1 413 ", 13);
+    assert_true(g.closed);
+    close(fd);
+    // But not for ever, and not while the server stops.
+    for (int stops = 0; stops < 2; stops++) {
+        http_server_free(server);
+        routes.config.linger_ms = 200;
+        routes.config.linger_max_ms = stops ? 60000 : 300;
+        start();
+        fd = dial();
+        say(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 33554432\r\n\r\n", 9999);
+        turn(20);
+        if (stops) {
+            http_server_stop(server, NULL, NULL);
+        }
+        uint64_t from = clock_now_ns();
+        assert_true(send_all(fd, LENGTH, 10) < LENGTH);
+        assert_in_range((clock_now_ns() - from) / NS_PER_MS, 100, 4900);
+        close(fd);
+    }
+}
+
 static void a_peer_that_asks_for_leave_gets_it(void **state)
 {
     (void)state;
@@ -792,6 +840,7 @@ int main(void)
         SERVED(files_ranges_and_conditions),
         SERVED(refusals),
         SERVED(a_chunked_body_over_its_bound_is_refused_in_the_middle),
+        SERVED(who_sends_too_much_reads_why_behind_it),
         SERVED(a_peer_that_asks_for_leave_gets_it),
         SERVED(pipelined_requests_are_served_in_order),
         SERVED(one_peer_with_many_requests_leaves_others_their_turn),
