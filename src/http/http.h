@@ -59,19 +59,19 @@ enum { HTTP_MAX_LISTENERS = 8, HTTP_MAX_NETS = 32 };
 struct http_config {
     struct http_listener listeners[HTTP_MAX_LISTENERS];
     size_t n_listeners;
-    size_t head_bytes;    // request line and fields together: 431
-    size_t target_bytes;  // the request's target: 414
-    size_t fields;        // 431
-    size_t bodies_bytes;  // of all bodies being collected, together: 503. An owner
-    size_t replies_bytes; // (http_set_owner()) may have as much as is left. Replies: the same
-    size_t out_bytes;     // what a streamed reply may have waiting to be sent, per request
-    uint32_t head_ms;     // for a head, from its first byte: 408
-    uint32_t idle_ms;     // between requests, and before the first: closed
-    uint32_t window_ms;   // in each such time, a body or a reply under way must move
-    size_t window_bytes;  // this much, else 408, or cut when it is a reply
-    uint32_t linger_ms;   // after the last reply: closed once a peer has sent nothing for so long
+    size_t head_bytes;      // request line and fields together: 431
+    size_t target_bytes;    // the request's target: 414
+    size_t fields;          // 431
+    size_t bodies_bytes;    // of all bodies being collected, together: 503. An owner
+    size_t replies_bytes;   // (http_set_owner()) may have as much as is left. Replies: the same
+    size_t out_bytes;       // what a streamed reply may have waiting to be sent, per request
+    uint32_t head_ms;       // for a head, from its first byte: 408
+    uint32_t idle_ms;       // between requests, and before the first: closed
+    uint32_t window_ms;     // in each such time, a body or a reply under way must move
+    size_t window_bytes;    // this much, else 408, or cut when it is a reply
+    uint32_t linger_ms;     // after the last reply: closed once a peer has sent nothing for so long
     uint32_t linger_max_ms; // and whatever it sends
-    uint32_t sse_ms;      // a comment in a silent event stream
+    uint32_t sse_ms;        // a comment in a silent event stream
     struct http_net trusted[HTTP_MAX_NETS]; // proxies: not bound by per_peer
     size_t n_trusted;
 

@@ -84,11 +84,11 @@ struct http_conn {
     bool hung_up;             // both sides, or an error
     bool cut;                 // nothing more can be sent: end
     enum http_end cut_how;
-    bool closing; // after what waits to be sent
+    bool closing;   // after what waits to be sent
     bool lingering; // reads what nobody wants, until the peer closes
     bool closed;
-    uint64_t due_ns;      // when conn_due() is to be called; 0: never
-    uint64_t until_ns;    // of the present state: idle, head, linger
+    uint64_t due_ns;   // when conn_due() is to be called; 0: never
+    uint64_t until_ns; // of the present state: idle, head, linger
     uint64_t linger_end_ns;
     uint64_t window_ns;   // end of the window in which bytes must move; 0: none
     uint64_t moved;       // bytes read of bodies, and handed to the kernel
