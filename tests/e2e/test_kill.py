@@ -26,6 +26,10 @@ JOB = f"{SESSION} & (sleep 62 &) ; echo up; sleep 60"
 FOLDER = ("--disk", "100")  # above SANDBOX_TMPFS_WORKSPACE_MB: a folder on disk
 TMPFS = ("--disk", "10")
 
+# What a start removes for others is only sure where no other session starts instances meanwhile: one that does not see
+# our data folders may take the number of a killed one.
+pytestmark = pytest.mark.usefixtures("host")
+
 
 @pytest.fixture
 def folders(alone):

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -84,20 +85,38 @@ static unsigned long long ticks_now(void)
     return (unsigned long long)t.tv_sec * hz + (unsigned long long)t.tv_nsec * hz / NS_PER_S;
 }
 
-// Processes in a group of this instance that are not younger than `moment`: as soon as ours is
-// dead, somebody else may have the number.
-static int living(uint32_t instance, unsigned long long moment)
+// The first of its host ids, as its lock file says while it lives; an account has only its own.
+static uint32_t base_of(const struct front *f)
 {
-    char path[300], text[2048], want[32];
+    char path[PATH_MAX], text[512];
+    uint32_t base = 0;
+    snprintf(path, sizeof path, "%s/%u.lock", f->run_dir, f->instance);
+    bool known = fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 &&
+                 sscanf(text, "isle %*u %*u %u", &base) == 1;
+    return known ? base : 0;
+}
+
+static uint32_t uid_of(const char *pid)
+{
+    char path[300], text[2048];
+    unsigned uid = 0;
+    // by its status: the folder belongs to root when the process is not dumpable
+    snprintf(path, sizeof path, "/proc/%s/status", pid);
+    const char *line =
+        fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 ? strstr(text, "\nUid:") : NULL;
+    return line && sscanf(line, "\nUid: %u", &uid) == 1 ? uid : 0;
+}
+
+// Processes with an id of this instance that are not younger than `moment`: as soon as ours is
+// dead, somebody else may have the number. By their ids, as accounts number theirs from 0 too.
+static int living(uint32_t base, unsigned long long moment)
+{
+    const uint32_t count = geteuid() == 0 ? PLAN_UID_COUNT : 1;
     int n = 0;
-    snprintf(want, sizeof want, "/isle/%u/", instance);
     DIR *d = opendir("/proc");
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (e->d_name[0] < '0' || e->d_name[0] > '9') {
-            continue;
-        }
-        snprintf(path, sizeof path, "/proc/%s/cgroup", e->d_name);
-        if (fd_read_at(AT_FDCWD, path, text, sizeof text) > 0 && strstr(text, want)) {
+        bool other = e->d_name[0] >= '0' && e->d_name[0] <= '9' && atoi(e->d_name) != getpid();
+        if (other && uid_of(e->d_name) - base < count) {
             unsigned long long ticks = born(e->d_name);
             n += ticks && ticks < moment;
         }
@@ -121,7 +140,8 @@ bool kill_and_look(struct front *f, int round, const char *data, bool stay)
     struct start_error error;
     int status, who = round % 3;
     char folder[128];
-    if (fd_read_full(f->service, &launcher, sizeof launcher) != sizeof launcher ||
+    uint32_t base = base_of(f);
+    if (!base || fd_read_full(f->service, &launcher, sizeof launcher) != sizeof launcher ||
         getrandom(&delay, sizeof delay, 0) != sizeof delay) {
         return false;
     }
@@ -135,14 +155,14 @@ bool kill_and_look(struct front *f, int round, const char *data, bool stay)
     }
     unsigned long long moment = ticks_now();
     uint64_t until = clock_now_ns() + GONE_MS * NS_PER_MS;
-    int left = living(f->instance, moment);
+    int left = living(base, moment);
     while (!stay && left > 0 && clock_now_ns() < until) {
         clock_pause_ns(2 * NS_PER_MS);
-        left = living(f->instance, moment);
+        left = living(base, moment);
     }
     snprintf(folder, sizeof folder, "%s/%u/once", data, f->instance); // it stays, empty
     int e = start_finish(f, &status, &error);
-    left = stay ? living(f->instance, moment) : left;
+    left = stay ? living(base, moment) : left;
     bool folder_left = has_entries(folder), mount_left = mounts_left(data);
     bool clean = !e && !left && !folder_left && !mount_left;
     if (!clean) {
