@@ -112,11 +112,11 @@ static void log_refused(struct api_call *c, enum api_code code, int status, cons
     enum log_level level = c->route && c->route->who == API_ANYONE ? LOG_DEBUG
                            : status >= 500                         ? LOG_ERROR
                                                                    : LOG_WARNING;
-    log_say(c->with->log, level, "request refused", LOG_I("status", status), LOG_I("code", code),
-            LOG_T("method", http_method_text(c->r)), LOG_T("path", http_path(c->r)),
-            LOG_T("client", client.text), LOG_T("team", *c->team ? c->team : NULL),
-            LOG_T("key", *c->key_id ? c->key_id : NULL), LOG_T("trace", c->trace),
-            LOG_T("why", msg));
+    log_say(c->with->log, level, "request refused", LOG_I("status", status),
+            LOG_I("code", api_code_told(code)), LOG_T("method", http_method_text(c->r)),
+            LOG_T("path", http_path(c->r)), LOG_T("client", client.text),
+            LOG_T("team", *c->team ? c->team : NULL), LOG_T("key", *c->key_id ? c->key_id : NULL),
+            LOG_T("trace", c->trace), LOG_T("why", msg));
 }
 
 static void fail(struct api_call *c, enum api_code code, const char *format, va_list args)
@@ -166,7 +166,7 @@ const char *api_refused(void *ctx, const struct http_peer *peer, int status, con
     struct api *a = ctx;
     a->answered[status / 100 < API_CLASSES ? status / 100 : 0]++;
     log_say(a->with.log, LOG_WARNING, "request refused", LOG_I("status", status),
-            LOG_I("code", api_code_of_status(status)), LOG_T("client", peer->text),
+            LOG_I("code", api_code_told(api_code_of_status(status))), LOG_T("client", peer->text),
             LOG_T("why", why));
     api_envelope_write(body, api_code_of_status(status), NULL, why);
     return "application/json";

@@ -31,7 +31,7 @@ enum api_code {
     API_GONE = 4001,         // 410
     API_EXISTS = 5101,       // 409
     API_LIMITED = 5400,      // 429: come back later
-    API_UNAVAILABLE = 5401,  // 503: nothing can run
+    API_UNAVAILABLE = 5401,  // 503: nothing can run; the envelope says 5400, the status which
 };
 
 enum api_who {

@@ -207,7 +207,7 @@ static void put_errors(struct buf *out)
     buf_puts(out, "<h2 id=\"errors\">errors</h2><table>\n"
                   "<tr><th>code</th><th>HTTP</th><th>when</th></tr>\n");
     for (const struct api_code_spec *s = api_codes; s->name; s++) {
-        buf_printf(out, "<tr><td>%d</td><td>%d</td><td>", (int)s->code, s->status);
+        buf_printf(out, "<tr><td>%d</td><td>%d</td><td>", api_code_told(s->code), s->status);
         put_text(out, s->when);
         buf_puts(out, "</td></tr>\n");
     }

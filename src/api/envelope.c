@@ -19,7 +19,7 @@ const struct api_code_spec api_codes[] = {
     {API_GONE, 410, "gone", "there was one: it has expired or was deleted"},
     {API_EXISTS, 409, "exists", "what is there already stands in the way"},
     {API_LIMITED, 429, "limited", "too much at once: Retry-After says when to come back"},
-    {API_UNAVAILABLE, 503, "unavailable", "nothing can run at the moment"},
+    {API_UNAVAILABLE, 503, "unavailable", "nothing can run at the moment", API_LIMITED},
     {0},
 };
 
@@ -31,6 +31,15 @@ int api_code_status(enum api_code code)
         }
     }
     return 500;
+}
+
+int api_code_told(enum api_code code)
+{
+    const struct api_code_spec *s = api_codes;
+    while (s->name && s->code != code) {
+        s++;
+    }
+    return s->told ? s->told : (int)code;
 }
 
 enum api_code api_code_of_status(int status)
@@ -50,7 +59,7 @@ void api_envelope_write(struct buf *out, enum api_code code, const struct buf *d
                         const char *msg)
 {
     json_begin(out, NULL, '{');
-    json_put_int(out, "code", code);
+    json_put_int(out, "code", api_code_told(code));
     json_put_json(out, "data", data ? buf_text(data) : NULL);
     json_put_text(out, "msg", msg);
     json_end(out, '}');

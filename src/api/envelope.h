@@ -9,9 +9,11 @@ struct api_code_spec {
     int status; // of HTTP
     const char *name;
     const char *when; // one phrase for a caller
+    int told;         // in its place; 0: itself
 };
 extern const struct api_code_spec api_codes[]; // ended by one with no name
 int api_code_status(enum api_code code);
+int api_code_told(enum api_code code); // what the envelope says
 // The code that stands for a status which something below the API chose.
 enum api_code api_code_of_status(int status);
 

@@ -21,6 +21,9 @@ static void has_one_shape(void **state)
     assert_string_equal(
         buf_text(&out),
         "{\"code\":1001,\"data\":null,\"msg\":\"x: \\\"\\n\\u001b[31m\xef\xbf\xbd\"}");
+    buf_clear(&out);
+    api_envelope_write(&out, API_UNAVAILABLE, NULL, "later"); // one code for 429 and 503
+    assert_string_equal(buf_text(&out), "{\"code\":5400,\"data\":null,\"msg\":\"later\"}");
     buf_free(&out);
     buf_free(&data);
 }
