@@ -92,10 +92,13 @@ struct api_call {
     struct job_error job_why;
     char body_hash[SHA256_HEX];  // of such a body that came with an idempotency key
     const char *idempotency_key; // NULL: none; 1 to 255 printable characters of ASCII
-    // The handler's own. `gone` (may be NULL) as http.h has it. `end` (may be NULL) comes last,
-    // when the request is over and nobody holds the call; then it is freed.
+    // The handler's own. `gone` (may be NULL) as http.h has it. `written` (may be NULL) comes on
+    // the loop, when the text of an answer is made and only its reader is waited for: what it was
+    // made of may go. `end` (may be NULL) comes last, when the request is over and nobody holds the
+    // call; then it is freed.
     void *ctx;
     void (*gone)(struct api_call *c);
+    void (*written)(struct api_call *c);
     void (*end)(struct api_call *c);
     int status; // of the reply; for the log. A handler that replies by http.h itself sets it
     bool over;  // the request has ended, though the call is held: r is not to be touched

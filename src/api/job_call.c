@@ -89,6 +89,13 @@ static void gone(struct api_call *c)
     http_abort(c->r);
 }
 
+static void written(struct api_call *c)
+{
+    struct job_wait *w = c->ctx;
+    jobs_result_release(w->result);
+    w->result = NULL;
+}
+
 static void end(struct api_call *c)
 {
     struct job_wait *w = c->ctx;
@@ -111,6 +118,7 @@ void job_call_run(struct api_call *c, struct jobs_submission *s, job_ended *ende
     w->watch = (struct jobs_watch){.ended = ended, .ctx = w};
     c->ctx = w;
     c->gone = gone;
+    c->written = written;
     c->end = end;
     int e = jobs_run(c->with->jobs, s, &w->watch, id, &queue);
     if (e) {

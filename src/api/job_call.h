@@ -19,7 +19,7 @@ void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *
 struct job_wait {
     struct jobs_watch watch; // ctx: this
     struct api_call *call;
-    const struct result *result; // held until the end call, once it is there
+    const struct result *result; // held until the answer is written, once it is there
 };
 typedef void job_ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len);
 // Runs the job, which is taken, for a caller that waits: `ended` is to answer, and who is gone

@@ -76,6 +76,9 @@ static void write_shared(struct api_call *c)
 
 static void answer_written(struct api_call *c)
 {
+    if (c->written) {
+        c->written(c);
+    }
     if (c->answer.error) {
         buf_free(&c->answer);
         api_fail(c, API_INTERNAL, "the answer could not be written");

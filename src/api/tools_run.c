@@ -30,7 +30,7 @@ struct tool_run {
     // of the tool
     char id[STORE_ID_MAX + 1], name[TOOL_NAME_MAX + 1];
     int64_t version, permission;
-    const struct result *result; // held, once its job has ended
+    const struct result *result; // held from the job's end until the answer is written
     bool enabled;
     unsigned found;
     struct buf body;
@@ -88,6 +88,13 @@ static void gone(struct api_call *c)
     struct tool_run *x = c->ctx;
     jobs_leave(c->with->jobs, &x->watch);
     http_abort(c->r);
+}
+
+static void written(struct api_call *c)
+{
+    struct tool_run *x = c->ctx;
+    jobs_result_release(x->result);
+    x->result = NULL;
 }
 
 static void end(struct api_call *c)
@@ -263,6 +270,7 @@ static struct tool_run *take_request(struct api_call *c)
     c->json = NULL;
     c->ctx = x;
     c->gone = gone;
+    c->written = written;
     c->end = end;
     yyjson_val *root = yyjson_doc_get_root(x->json);
     x->arguments = yyjson_obj_get(root, "arguments");

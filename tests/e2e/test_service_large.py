@@ -59,6 +59,24 @@ def held(service: Service, probe: Callable[[], float], path: str, body: object =
     return longest
 
 
+def test_who_does_not_read_a_long_result_holds_it_once(service: Service):
+    """Its text alone, and not what that was made of as well."""
+    job = {"language": "python", "code": FULL, "params": {"v": 7}, "limits": LIMITS}
+    answer_kb = len(service.post(EXECUTE, job).body) >> 10
+    assert answer_kb > 22 << 10
+    before = service.figures().private_kb
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        s.connect(("127.0.0.1", service.port))
+        body = dumps(job)
+        head = f"POST {EXECUTE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        head += f"Authorization: Bearer {service.key}\r\n" if service.key else ""
+        s.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert s.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
+        most = before + answer_kb * 5 // 4
+        assert harness.until(lambda: service.figures().private_kb < most, 10), (before, answer_kb, service.figures())
+
+
 @pytest.mark.parametrize("code", [FULL, MANY], ids=["text", "values"])
 def test_a_long_result_when_it_comes(service: Service, probe, code):
     job = {"language": "python", "code": code, "params": {"v": 7}, "limits": LIMITS}
