@@ -55,12 +55,44 @@ void api_call_drop(struct api_call *c)
     }
 }
 
+// ---- Those whose requests have not ended.
+
+static void enter(struct api_call *c)
+{
+    c->next_live = c->api->live;
+    if (c->next_live) {
+        c->next_live->live_before = c;
+    }
+    c->api->live = c;
+}
+
+static void leave(const struct api_call *c)
+{
+    *(c->live_before ? &c->live_before->next_live : &c->api->live) = c->next_live;
+    if (c->next_live) {
+        c->next_live->live_before = c->live_before;
+    }
+}
+
+unsigned api_call_cut(struct api *a, const char *key_id, const struct api_call *but)
+{
+    unsigned n = 0;
+    for (const struct api_call *c = a->live; c; c = c->next_live) {
+        if (c != but && strcmp(c->key_id, key_id) == 0) {
+            http_abort(c->r);
+            n++;
+        }
+    }
+    return n;
+}
+
 static void ended(struct http_request *r, enum http_end how)
 {
     struct api_call *c = http_ctx(r);
     int status = how == HTTP_END_REFUSED ? 0 : c->status; // api_refused() has counted it
     c->api->answered[status > 0 && status / 100 < API_CLASSES ? status / 100 : 0]++;
     c->over = true;
+    leave(c);
     api_body_forget(c);
     api_call_drop(c);
 }
@@ -376,6 +408,7 @@ void api_begin(void *ctx, struct http_request *r)
                            .path = path,
                            .began_ns = clock_now_ns(),
                            .job = {.stdin_fd = -1}};
+    enter(c);
     http_set_ctx(r, c);
     http_on_end(r, ended);
     http_on_gone(r, gone);

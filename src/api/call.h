@@ -107,7 +107,8 @@ struct api_call {
     uint64_t began_ns;
     void (*then)(struct api_call *c);
     unsigned holds;
-    bool left; // the peer has closed its side
+    bool left;                                // the peer has closed its side
+    struct api_call *next_live, *live_before; // of the calls whose requests have not ended
     // body.c, later.c
     struct work work;
     struct api_call *next_unread;

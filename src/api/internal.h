@@ -44,6 +44,7 @@ struct api {
     uint64_t seed; // of the table of triers
     bool has_keys; // a key was ever made
     bool keys_known;
+    struct api_call *live;    // whose requests have not ended, the newest first
     struct api_call *unread;  // long bodies that wait to be read, in the order in which they came
     struct api_call *reading; // that of this one is being read
     char read_team[257];      // whose that is, or was
@@ -79,6 +80,9 @@ bool api_reply_later(struct api_call *c, int status, struct buf *data);
 
 // call.c: frees a call that is over and has nothing under way.
 void api_call_drop(struct api_call *c);
+// call.c: cuts what runs for this key, but for one call: how many those are. Their end calls come
+// from the loop.
+unsigned api_call_cut(struct api *a, const char *key_id, const struct api_call *but);
 
 // call.c; for struct http_config: ctx is the api.
 void api_begin(void *ctx, struct http_request *r);

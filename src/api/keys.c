@@ -172,8 +172,10 @@ static void revoked(void *ctx, const struct store_outcome *o)
     const struct change *ch = c->ctx;
     api_auth_forget(c->api, ch->id);
     if (o->error == 0) {
+        // what it has opened before: event streams, waiting calls, files on their way
+        unsigned cut = api_call_cut(c->api, ch->id, c);
         log_audited(c->with->log, "key revoked", LOG_T("key", ch->id), LOG_T("by", changed_by(c)),
-                    LOG_T("trace", c->trace));
+                    LOG_I("calls_cut", cut), LOG_T("trace", c->trace));
         struct buf data = BUF_INIT(256);
         json_begin(&data, NULL, '{');
         json_put_text(&data, "id", ch->id);
@@ -225,7 +227,8 @@ static const struct api_route routes[] = {
      .who = API_ADMIN,
      .response = &schema_key_revoked,
      .handle = revoke_key,
-     .summary = "Revoke a key. It opens nothing once this is answered."},
+     .summary =
+         "Revoke a key. It opens nothing once this is answered, and what runs for it is cut."},
 };
 
 const struct api_subject api_keys = {"keys", "Who may call, and as which team.", routes,

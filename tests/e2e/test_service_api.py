@@ -151,6 +151,73 @@ def test_a_revoked_key_opens_nothing(service: Service, admin: Client):
     assert rows == ["key created", "key revoked", "key revoked"]
 
 
+def ask(service: Service, key: str, line: str, body: bytes = b"", length: int = 0) -> socket.socket:
+    """The connection on which this has been asked, with the first bytes of a body; nothing of the answer is read."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(20 * harness.SLOW)
+    s.connect(("127.0.0.1", service.port))
+    head = f"{line} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {key}\r\nContent-Type: application/json\r\n"
+    s.sendall(f"{head}Content-Length: {length or len(body)}\r\n\r\n".encode() + body)
+    return s
+
+
+def is_cut(s: socket.socket) -> bool:
+    """It ends by a reset, behind whatever was sent before; not as a whole answer does."""
+    try:
+        while s.recv(1 << 20):
+            pass
+    except ConnectionResetError:
+        return True
+    return False
+
+
+def test_a_revoked_key_has_its_calls_cut(service: Service, admin: Client):
+    """Events, calls that wait, an upload and a download in the middle. What another key of the team has goes on."""
+    key, other = make_key(service, "d"), make_key(service, "d")
+    sleep = {"language": "python", "code": "import time; time.sleep(60)"}
+    with service.client(key["key"]) as c, service.client(other["key"]) as o, contextlib.ExitStack() as open_:
+        files = f"{SESSIONS}/{c.post(SESSIONS, {}).data['session_id']}/files"
+        assert c.call("PUT", f"{files}/big", body=bytes(16 << 20)).status == 201
+        ident = c.submit(sleep)
+        events = open_.enter_context(o.events(ident))
+        calls = {
+            line: open_.enter_context(ask(service, key["key"], line, *body))
+            for line, *body in (
+                (f"GET {JOBS}/{ident}/events",),
+                (f"GET {files}/big",),
+                (f"PUT {files}/half", b"half", 100),
+                (f"POST {JOBS}?wait=60", services.dumps(sleep)),
+                (f"POST {EXECUTE}", services.dumps(sleep)),
+            )
+        }
+        under_way = f"isle_http_requests {len(calls) + 2}\n"  # with the other's events, and this question
+        assert harness.until(lambda: under_way in admin.get("/metrics").body.decode(), 10)
+        assert admin.call("DELETE", f"{KEYS}/{key['id']}").status == 200
+        assert {line: is_cut(s) for line, s in calls.items()} == dict.fromkeys(calls, True)
+        assert o.get(f"{files}/half").status == 404
+        live = [j["job_id"] for j in o.get(JOBS).data["items"] if j["status"] in ("queued", "preparing", "running")]
+        assert len(live) == 2 and ident in live, "what was accepted goes on"
+        for accepted in live:
+            assert o.cancel(accepted).status == 200
+        assert [e.name for e in events][-1] == "result"
+
+    def ends() -> list[str]:
+        rows = service.log_rows()
+        return [r["reason"] for r in rows if r.get("team") == "d" and r.get("entry") == "execute-code"]
+
+    assert harness.until(lambda: ends() == ["cancelled"], 10), ends()
+    (row,) = [r for r in service.log_rows() if r.get("key") == key["id"] and r["event"] == "key revoked"]
+    assert row["calls_cut"] == len(calls)
+
+
+def test_a_key_that_revokes_itself_is_answered(service: Service):
+    key = make_key(service, "e", admin=True)
+    with service.client(key["key"]) as c:
+        assert c.call("DELETE", f"{KEYS}/{key['id']}").data == {"id": key["id"]}
+        assert c.get(JOBS).status == 401
+
+
 def test_a_key_by_either_header(service: Service, keyed):
     key, other = keyed["a"]["key"], keyed["b"]["key"]
     with service.client() as c:
