@@ -331,18 +331,9 @@ static int open_log(struct serve *s)
     return log_new(STDERR_FILENO, s->audit, format, least, &s->log);
 }
 
-// Is there a key that opens something?
-static void count_key(void *ctx, const struct store_record *r)
-{
-    unsigned *n = ctx;
-    *n += r->key.revoked_ms == 0;
-}
+static void no_row(void *ctx, const struct store_record *r) { (void)ctx, (void)r; }
 
-static void keys_end(void *ctx, int error)
-{
-    (void)ctx;
-    (void)error;
-}
+static void key_looked_for(void *ctx, int error) { *(int *)ctx = error; }
 
 // What an operator should see of how jobs are isolated, in the first lines of the log.
 static int tell_isolation(struct serve *s)
@@ -376,15 +367,16 @@ static int check_listeners(struct serve *s)
     if (s->seat->made_by == SEAT_NONE && !s->loopback) { // the front has refused it before
         return -EACCES;
     }
-    unsigned keys = 0;
-    const struct store_query q = {.kind = STORE_LIST_KEYS, .limit = STORE_LIST_MAX};
-    store_read(s->store, &q, &(struct store_reader){count_key, keys_end, &keys});
-    if (keys || s->loopback) {
-        return 0;
+    int found = STORE_MISSING; // else 0 or -errno
+    const struct store_query q = {.kind = STORE_FIND_KEY};
+    store_read(s->store, &q, &(struct store_reader){no_row, key_looked_for, &found});
+    if (found <= 0 || s->loopback) {
+        return s->loopback ? 0 : found;
     }
     complain(
-        "an address that is not loopback needs a key, and there is none yet: run isle serve on "
-        "127.0.0.1, make one (isle key create --team TEAM --name NAME), then listen here");
+        "an address that is not loopback needs a key, and there is none that is not revoked: run "
+        "isle serve on 127.0.0.1, make one (isle key create --team TEAM --name NAME), then listen "
+        "here");
     return TOLD;
 }
 

@@ -45,8 +45,8 @@ struct sql_read {
     bool descending;
     bool one; // no row: MISSING
 };
-// The kinds of reads, and one more.
-enum { SQL_LIST_JOBS_OF_STATUS = STORE_READ_KINDS, SQL_READS };
+// The kinds of reads, and two more.
+enum { SQL_LIST_JOBS_OF_STATUS = STORE_READ_KINDS, SQL_FIND_ANY_KEY, SQL_READS };
 extern const struct sql_read sql_reads[SQL_READS];
 
 struct read_params {

@@ -118,6 +118,8 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
     }
     if (q->kind == STORE_LIST_JOBS && q->status >= 0) {
         which = SQL_LIST_JOBS_OF_STATUS;
+    } else if (q->kind == STORE_FIND_KEY && !q->team.data) {
+        which = SQL_FIND_ANY_KEY;
     }
     const struct sql_read *read = &sql_reads[which];
     if (!read->one && (q->limit < 1 || q->limit > STORE_LIST_MAX)) {

@@ -423,6 +423,12 @@ const struct sql_read sql_reads[SQL_READS] = {
                         {QT(q.team)},
                         {KEY_PLACES},
                         .one = true},
+    // A statement of its own, as that of a team is to find its index.
+    [SQL_FIND_ANY_KEY] = {"a key of any team",
+                          KEY_SQL " WHERE revoked_ms = 0 ORDER BY seq LIMIT 1",
+                          {{PLACE_END, 0}},
+                          {KEY_PLACES},
+                          .one = true},
     [STORE_GET_TOOL] = {"one tool",
                         TOOL_SQL " WHERE t.id = ?1 AND a.team = coalesce(?2, t.team)",
                         {QT(q.id), QT(q.team)},

@@ -174,7 +174,7 @@ enum store_read_kind {
     STORE_LIST_KEPT,      // cursor, limit: all sessions that have files, oldest first
     STORE_GET_KEY,        // id
     STORE_LIST_KEYS,      // team (NULL: all), cursor, limit: oldest first, revoked ones too
-    STORE_FIND_KEY,       // team: its oldest key that is not revoked
+    STORE_FIND_KEY,       // team (NULL: any): the oldest key that is not revoked
     STORE_GET_TOOL,       // id, team (NULL: any): the team's own, or shared with it
     STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
     STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import time
@@ -80,3 +81,28 @@ def fill(filler: pathlib.Path) -> None:
     with filler.open("wb", buffering=0) as f, contextlib.suppress(OSError):
         while f.write(b"\0" * (64 << 10)):
             pass
+
+
+def store_file(s: Service) -> pathlib.Path:
+    """Of a service that is stopped."""
+    files = [p for p in s.data.glob("**/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
+    assert len(files) == 1, files
+    return files[0]
+
+
+def backdate(s: Service, ids: list[str], end_ms: int) -> None:
+    """Sessions, as if they had been made long ago."""
+    with sqlite3.connect(store_file(s)) as db:
+        for ident in ids:
+            db.execute("UPDATE sessions SET expires_ms = ? WHERE CAST(id AS TEXT) = ?", (end_ms, ident))
+
+
+def add_revoked_keys(s: Service, n: int) -> None:
+    """Older ones than all that are there."""
+    with sqlite3.connect(store_file(s)) as db:
+        db.execute("UPDATE keys SET seq = seq + ?", (n,))
+        db.executemany(
+            "INSERT INTO keys (seq, id, team, name, salt, hash, admin, created_ms, revoked_ms, used_ms)"
+            " VALUES (?, ?, CAST('old' AS BLOB), CAST('old' AS BLOB), x'00', x'00', 0, 1, 2, 0)",
+            [(i, b"%016x" % i) for i in range(1, n + 1)],
+        )

@@ -18,6 +18,7 @@ import harness
 import host
 import pytest
 import service
+import service_faults
 import variants
 
 RANGE = 65536
@@ -147,6 +148,17 @@ def test_needs_a_key_beyond_loopback() -> None:
         assert p.returncode == 125, err
         assert b"isle key create" in err and err.count(b"\n") == 1, err
         s.check_nothing_left()
+
+
+def test_a_key_behind_a_thousand_revoked_ones_is_one() -> None:
+    with service.serving() as s:
+        key = s.new_key("a")
+        s.stop()
+        service_faults.add_revoked_keys(s, 1001)
+        s.options = ("--listen", "0.0.0.0:0")
+        s.start()
+        with s.client(key) as c:
+            assert c.get(service.JOBS).status == 200
 
 
 def test_several_addresses() -> None:

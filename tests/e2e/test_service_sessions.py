@@ -7,12 +7,12 @@ import datetime
 import os
 import pathlib
 import shutil
-import sqlite3
 import time
 
 import harness
 import pytest
 from service import API, JOBS, SESSIONS, Client, Service, serving
+from service_faults import backdate
 
 NO_SESSION = "0190c3f0-0000-7000-8000-000000000001"
 
@@ -230,6 +230,17 @@ def test_a_session_whose_folder_is_gone_says_so(service):
     assert gone(service, ident)
 
 
+def test_a_job_ends_with_its_session_though_a_folder_is_gone(service):
+    ident = new(service)
+    job = service.submit({"command": ["sleep", "60"], "session_id": ident})
+    assert harness.until(lambda: service.job(job)["status"] == "running", 10)
+    (kept(service, ident) / "t").rename(kept(service, ident) / "moved")
+    assert service.get(f"{SESSIONS}/{ident}/files").status == 500, "nothing new can work in it"
+    assert service.call("DELETE", f"{SESSIONS}/{ident}").status == 200
+    assert service.wait(job)["reason"] == "cancelled"
+    assert gone(service, ident)
+
+
 def test_huge_trees_hold_up_nobody(service):
     """10^5 files, and a depth that no path can name: others are served meanwhile, and all of it goes."""
     wide, deep = new(service), new(service)
@@ -247,19 +258,6 @@ def test_huge_trees_hold_up_nobody(service):
     assert service.python("return 1")["result"] == 1
     assert time.monotonic() - began < 3 * harness.SLOW
     assert gone(service, wide, 60) and gone(service, deep, 60)
-
-
-def backdate(s: Service, ids: list[str], end_ms: int) -> None:
-    """As if they had been made long ago."""
-    with sqlite3.connect(store_file(s)) as db:
-        for ident in ids:
-            db.execute("UPDATE sessions SET expires_ms = ? WHERE CAST(id AS TEXT) = ?", (end_ms, ident))
-
-
-def store_file(s: Service) -> pathlib.Path:
-    files = [p for p in s.data.glob("**/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
-    assert len(files) == 1, files
-    return files[0]
 
 
 def test_TMO_16_old_ones_go(isle):

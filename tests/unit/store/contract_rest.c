@@ -168,6 +168,10 @@ static void keys_are_found_and_revoked(void **state)
     assert_null(harness_one(h, STORE_FIND_KEY, NULL, "red")); // its only one is revoked
     SAME(harness_one(h, STORE_FIND_KEY, NULL, "blue")->key.id, "k2");
     assert_null(harness_one(h, STORE_FIND_KEY, NULL, "green"));
+    SAME(harness_one(h, STORE_FIND_KEY, NULL, NULL)->key.id, "k2");
+    w.key.id = text("k2");
+    assert_int_equal(harness_write(h, &w).error, 0);
+    assert_null(harness_one(h, STORE_FIND_KEY, NULL, NULL));
 }
 
 struct swept {
