@@ -62,7 +62,7 @@ static int open_local(struct isled *d)
     const struct conf *c = &d->settings.conf;
     const char *given = c->text[SETTING_SOCKET], *run = c->text[SETTING_RUN_DIR];
     struct listen_error why;
-    if (!*given && mkdir(run, 0755) && errno != EEXIST) {
+    if (!*given && mkdir(run, 0700) && errno != EEXIST) {
         return complain("folder %.300s: %m", run);
     }
     snprintf(d->socket_path, sizeof d->socket_path, *given ? "%s" : "%s/isle.sock",

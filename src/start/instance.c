@@ -292,7 +292,7 @@ static int open_run_dir(struct start *s)
 {
     const char *path = s->config->run_dir;
     struct stat st;
-    if (mkdir(path, 0755) && errno != EEXIST) {
+    if (mkdir(path, 0700) && errno != EEXIST) {
         return start_fail(s, -errno, "folder for lock files %s cannot be made", path);
     }
     // no link: an account's may lie in /tmp, where others make them
@@ -310,7 +310,7 @@ static int open_run_dir(struct start *s)
         const char *whose = geteuid() ? "you" : "root";
         return start_fail(s, 0,
                           "folder for lock files %s: must belong to %s and be writable by nobody "
-                          "else (chown %s %s; chmod 755 %s)",
+                          "else (chown %s %s; chmod go-w %s)",
                           path, whose, geteuid() ? "USER" : whose, path, path);
     }
     return 0;

@@ -108,6 +108,15 @@ def test_second_service_of_a_data_folder(shared: service.Service) -> None:
     assert shared.get("/healthz").status == 200
 
 
+def test_the_run_folder_is_its_owners_alone(shared: service.Service) -> None:
+    """Whoever makes it: the socket, or a start's lock files."""
+    with variants.folder("isle-run-") as folder:
+        for name, socket_path in (("socket", ""), ("locks", str(folder / "isle.sock"))):
+            settings = {"SANDBOX_RUN_DIR": str(folder / name), "ISLE_SOCKET": socket_path}
+            assert "already" in refused("--listen", "127.0.0.1:0", data=shared.data, settings=settings)
+            assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700, name
+
+
 def test_address_in_use(shared: service.Service, tmp_path: pathlib.Path) -> None:
     with variants.folder("isle-serve-") as folder:
         other = service.Service(folder)
