@@ -57,6 +57,18 @@ static int parse(const char *word, union address *ret)
     return inet_pton(AF_INET6, host + 1, &ret->v6.sin6_addr) == 1 ? 0 : -EINVAL;
 }
 
+bool listen_is_loopback(const struct sockaddr *address)
+{
+    if (address->sa_family == AF_INET) {
+        struct sockaddr_in v4;
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    struct sockaddr_in6 v6;
+    memcpy(&v6, address, sizeof v6);
+    return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr);
+}
+
 // What the kernel made of it.
 static void describe(struct listen_tcp *l)
 {
@@ -64,16 +76,15 @@ static void describe(struct listen_tcp *l)
     socklen_t len = sizeof a;
     char host[INET6_ADDRSTRLEN] = "";
     getsockname(l->fd, &a.any, &len);
+    l->loopback = listen_is_loopback(&a.any);
     if (a.any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &a.v6.sin6_addr, host, sizeof host);
         snprintf(l->text, sizeof l->text, "[%s]:%u", host, ntohs(a.v6.sin6_port));
         l->any = IN6_IS_ADDR_UNSPECIFIED(&a.v6.sin6_addr);
-        l->loopback = IN6_IS_ADDR_LOOPBACK(&a.v6.sin6_addr);
     } else {
         inet_ntop(AF_INET, &a.v4.sin_addr, host, sizeof host);
         snprintf(l->text, sizeof l->text, "%s:%u", host, ntohs(a.v4.sin_port));
         l->any = a.v4.sin_addr.s_addr == htonl(INADDR_ANY);
-        l->loopback = ntohl(a.v4.sin_addr.s_addr) >> 24 == 127;
     }
 }
 

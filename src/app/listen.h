@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct sockaddr;
+
 enum { LISTEN_MAX_TCP = 6 };
 
 struct listen_error {
@@ -17,6 +19,9 @@ struct listen_tcp {
     bool any;      // every address of the host
     bool loopback; // none but this host's own
 };
+
+// Of AF_INET and AF_INET6: an address that only this host's own programs reach.
+bool listen_is_loopback(const struct sockaddr *address);
 
 // "HOST:PORT" with commas between; HOST is an IPv4 address, an IPv6 address in brackets, localhost
 // or *. 0 or -errno with *ret_error; then nothing is open.

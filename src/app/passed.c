@@ -1,6 +1,7 @@
 #include "app/passed.h"
 
-#include <netinet/in.h>
+#include "app/listen.h"
+
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -13,16 +14,8 @@ enum {
 
 union address {
     struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
     struct sockaddr_storage room;
 };
-
-static bool is_loopback(const union address *a)
-{
-    return a->any.sa_family == AF_INET ? ntohl(a->v4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
-                                       : IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-}
 
 // Half of the descriptors are for connections, whoever holds them: a job always finds some.
 static unsigned tcp_connections(void)
@@ -53,7 +46,7 @@ bool passed_sort(const struct seat *seat, struct http_config *c, int *ret_audit)
             *ret_audit = seat->passed[i];
             continue;
         }
-        const bool local = a.any.sa_family == AF_UNIX, near = local || is_loopback(&a);
+        const bool local = a.any.sa_family == AF_UNIX, near = local || listen_is_loopback(&a.any);
         loopback = loopback && near;
         c->listeners[c->n_listeners++] = (struct http_listener){
             seat->passed[i], local ? LOCAL_CONNECTIONS : most, near ? most : of_peer};

@@ -2,6 +2,8 @@
 #include "app/listen.h"
 #include "base/fd.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ static void test_addresses(void **state)
                 {"localhost:0", "127.0.0.1:", false},
                 {"127.1.2.3:0", "127.1.2.3:", false},
                 {"*:0", "0.0.0.0:", true},
-                {"0.0.0.0:0", "0.0.0.0:", true}};
+                {"0.0.0.0:0", "0.0.0.0:", true}}; // what is not any is loopback
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct listen_tcp l[LISTEN_MAX_TCP];
         struct listen_error why;
@@ -39,7 +41,35 @@ static void test_addresses(void **state)
         assert_memory_equal(l[0].text, rows[i].begin, strlen(rows[i].begin));
         assert_true(strtol(strrchr(l[0].text, ':') + 1, NULL, 10) > 0);
         assert_int_equal(l[0].any, rows[i].any);
+        assert_int_equal(l[0].loopback, !rows[i].any);
         close_all(l, n);
+    }
+}
+
+static void test_loopback(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool loopback;
+    } rows[] = {
+        {"127.0.0.1", true},
+        {"127.255.255.255", true},
+        {"126.255.255.255", false},
+        {"128.0.0.1", false},
+        {"0.0.0.0", false},
+        {"::1", true},
+        {"::2", false},
+        {"::", false},
+        {"fe80::1", false},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct sockaddr_in v4 = {.sin_family = AF_INET};
+        struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+        const bool is_v4 = inet_pton(AF_INET, rows[i].text, &v4.sin_addr) == 1;
+        assert_true(is_v4 || inet_pton(AF_INET6, rows[i].text, &v6.sin6_addr) == 1);
+        const void *address = is_v4 ? (const void *)&v4 : &v6;
+        assert_int_equal(listen_is_loopback(address), rows[i].loopback);
     }
 }
 
@@ -153,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_loopback),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_in_use),
         cmocka_unit_test_setup_teardown(test_unix, make_folder, remove_folder),
