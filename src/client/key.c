@@ -16,12 +16,17 @@ static const struct print_column columns[] = {
     {"revoked", "revoked_at"},
 };
 
-static int tell_list(yyjson_val *data)
+static int tell_all(yyjson_val *data)
 {
-    static const char none[] = "there is no key: whoever reaches the service may call it; "
-                               "`isle key create --team TEAM --name NAME` makes the first one";
+    static const char none[] =
+        "there is no key: the service serves loopback alone, without one, or nobody where jobs "
+        "may have the host's network; `isle key create --team TEAM --name NAME` makes the first "
+        "one";
     return print_list_or(data, columns, ARRAY_LEN(columns), none);
 }
+
+// Of a team, or behind a cursor: that there is none says nothing of the others.
+static int tell_some(yyjson_val *data) { return print_list(data, columns, ARRAY_LEN(columns)); }
 
 // The key alone on standard output, so that a shell can take it.
 static int tell_created(yyjson_val *data)
@@ -40,7 +45,11 @@ static int tell_nothing(yyjson_val *data)
     return 0;
 }
 
-int key_list(struct client *c) { return client_list(c, KEYS, tell_list); }
+int key_list(struct client *c)
+{
+    const struct remote_options *o = &c->command.options;
+    return client_list(c, KEYS, o->team || o->cursor ? tell_some : tell_all);
+}
 
 int key_create(struct client *c)
 {

@@ -202,6 +202,11 @@ static int tell_list(yyjson_val *data)
                          "there is no tool; `isle tools create FILE` saves one");
 }
 
+static int tell_rest(yyjson_val *data)
+{
+    return print_list(data, list_columns, ARRAY_LEN(list_columns));
+}
+
 static int tell_one(yyjson_val *data)
 {
     yyjson_val *parameters = yyjson_obj_get(data, "parameters");
@@ -236,7 +241,10 @@ static int tell_shares(yyjson_val *data)
     return print_list_or(data, columns, ARRAY_LEN(columns), "it is shared with nobody");
 }
 
-int tools_list(struct client *c) { return client_list(c, TOOLS, tell_list); }
+int tools_list(struct client *c)
+{
+    return client_list(c, TOOLS, c->command.options.cursor ? tell_rest : tell_list);
+}
 
 int tools_show(struct client *c) { return call_one(c, "GET", "", NULL, tell_one); }
 
