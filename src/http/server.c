@@ -10,7 +10,11 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-enum { ACCEPTS_AT_ONCE = 16, ACCEPT_PAUSE_MS = 200 };
+enum {
+    ACCEPTS_AT_ONCE = 16,
+    ACCEPT_PAUSE_MS = 200,
+    TURNED_AWAY_READS = 8,
+};
 
 void http_config_init(struct http_config *ret)
 {
@@ -173,13 +177,27 @@ static void peer_of(int fd, const struct sockaddr_storage *from, struct http_pee
     *ret = peer;
 }
 
-// In one breath, and without waiting: whoever has too many connections gets no state of ours.
+// What has come, up to a bound.
+static void throw_away(int fd)
+{
+    char piece[4096];
+    for (int i = 0; i < TURNED_AWAY_READS; i++) {
+        if (recv(fd, piece, sizeof piece, MSG_DONTWAIT) <= 0) {
+            break;
+        }
+    }
+}
+
+// In one breath, and without waiting: whoever has too many connections gets no state of ours. A
+// request that has come is read: a close above it would be a reset, for which some kernels throw
+// the answer away before it is read.
 static void turn_away(int fd)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n"
                                "Retry-After: 1\r\nContent-Length: 0\r\n\r\n";
     (void)!send(fd, text, sizeof text - 1, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(fd, SHUT_WR);
+    throw_away(fd);
 }
 
 static void listen_again(struct loop_timer *t)
