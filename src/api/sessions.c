@@ -66,26 +66,34 @@ static void log_event_of(const struct api_call *c, const char *event, const stru
                 LOG_T("key", *c->key_id ? c->key_id : NULL), LOG_T("trace", c->trace));
 }
 
-static void answer(struct api_call *c, const struct sessions_outcome *o)
+static void answer(struct api_call *c, const struct sessions_outcome *o, int status)
 {
     struct buf data = BUF_INIT(SESSION_BYTES);
     if (o->error) {
         api_fail_session(c, o->error);
     } else {
         put_session(&data, o->session);
-        api_reply(c, o->same ? 200 : 201, &data);
+        api_reply(c, status, &data);
     }
     api_call_release(c);
 }
 
-static void answered(void *ctx, const struct sessions_outcome *o) { answer(ctx, o); }
+static void found(void *ctx, const struct sessions_outcome *o) { answer(ctx, o, 200); }
 
 static void created(void *ctx, const struct sessions_outcome *o)
 {
     if (!o->error && !o->same) {
         log_event_of(ctx, "session created", o->session);
     }
-    answer(ctx, o);
+    answer(ctx, o, o->same ? 200 : 201);
+}
+
+static void extended(void *ctx, const struct sessions_outcome *o)
+{
+    if (!o->error && !o->same) {
+        log_event_of(ctx, "session extended", o->session);
+    }
+    answer(ctx, o, 200);
 }
 
 static void deleted(void *ctx, const struct sessions_outcome *o)
@@ -135,32 +143,29 @@ static void create_session(struct api_call *c)
 static void get_session(struct api_call *c)
 {
     api_call_hold(c);
-    sessions_get(c->with->sessions, c->team, c->segment[0], answered, c);
+    sessions_get(c->with->sessions, c->team, c->segment[0], found, c);
 }
 
 static void extend_session(struct api_call *c)
 {
     api_call_hold(c);
-    sessions_extend(c->with->sessions, c->team, c->segment[0], ttl_of(c), answered, c);
+    sessions_extend(c->with->sessions, c->team, c->segment[0], ttl_of(c), extended, c);
 }
 
 // Its jobs end first: nothing is to work in it when its files go.
 static void delete_session(struct api_call *c)
 {
-    struct session_lease lease;
-    int refusal = sessions_lease(c->with->sessions, c->team, c->segment[0], &lease);
-    if (!refusal) {
+    if (sessions_lives(c->with->sessions, c->team, c->segment[0])) {
         jobs_cancel_session(c->with->jobs, c->segment[0]);
-        sessions_release(c->with->sessions, &lease, SESSIONS_UNCHANGED);
     }
     api_call_hold(c);
     sessions_delete(c->with->sessions, c->team, c->segment[0], deleted, c);
 }
 
-static void on_row(void *ctx, const struct store_session *s)
+static void on_row(void *ctx, const struct store_session *s, bool lives)
 {
     struct buf *out = api_page_row(ctx, s->id, 0);
-    if (out) {
+    if (out && lives) {
         put_session(out, s);
     }
 }

@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/tree.h"
 #include "io/work.h"
-#include "workspace/files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -167,12 +166,16 @@ int cleaner_remove(struct cleaner *c, const char *name, cleaner_done done, void 
     return 0;
 }
 
-int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done, void *ctx)
+int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done, void *ctx,
+                 char ret_trashed[FILES_RANDOM_NAME])
 {
     char fresh[FILES_RANDOM_NAME];
     int e = files_random_name(fresh, "");
     if (!e && renameat2(dir, name, c->trash, fresh, RENAME_NOREPLACE)) {
         e = -errno;
+    }
+    if (!e && ret_trashed) {
+        memcpy(ret_trashed, fresh, sizeof fresh);
     }
     return e ? e : cleaner_remove(c, fresh, done, ctx);
 }

@@ -4,7 +4,7 @@
 #ifndef ISLE_SERVE_CLEANER_H
 #define ISLE_SERVE_CLEANER_H
 
-#include <stddef.h>
+#include "workspace/files.h"
 
 struct cleaner;
 struct work_pool;
@@ -17,8 +17,10 @@ void cleaner_free(struct cleaner *c);
 // From the loop: 0, or -errno of something that could not be removed.
 typedef void (*cleaner_done)(void *ctx, int error);
 // Moves dir/name into the trash, at once and atomically, and removes it there. `done` (may be NULL)
-// comes once if it answers 0; else -errno (-ENOENT).
-int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done, void *ctx);
+// comes once if it answers 0; else -errno (-ENOENT). ret_trashed (may be NULL): how it is called in
+// the trash, once it is there, also where it is not removed after all.
+int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done, void *ctx,
+                 char ret_trashed[FILES_RANDOM_NAME]);
 // Removes an entry of the trash. 0 or -errno.
 int cleaner_remove(struct cleaner *c, const char *name, cleaner_done done, void *ctx);
 // Removes everything that is in the trash: at start. 0 or -errno.

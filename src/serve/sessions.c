@@ -213,6 +213,12 @@ static struct session *living(const struct sessions *s, const char *team, const 
     return *ret_error ? NULL : e;
 }
 
+bool sessions_lives(const struct sessions *s, const char *team, const char *id)
+{
+    int ignored;
+    return living(s, team, id, &ignored) != NULL;
+}
+
 // As living(); answers where there is none.
 static struct session *living_or_answer(struct sessions *s, const char *team, const char *id,
                                         sessions_answer answer, void *ctx)
@@ -385,7 +391,7 @@ static void extended(void *ctx, const struct store_outcome *out)
         return;
     }
     e->expires_ms = o->expires_ms;
-    answer_session(o->answer, o->ctx, e, true);
+    answer_session(o->answer, o->ctx, e, false);
     free(o);
 }
 
@@ -439,21 +445,21 @@ void sessions_delete(struct sessions *s, const char *team, const char *id, sessi
 struct list {
     struct sessions *s;
     int64_t now_ms;
-    void (*row)(void *ctx, const struct store_session *session);
+    void (*row)(void *ctx, const struct store_session *session, bool lives);
     void (*end)(void *ctx, int error);
     void *ctx;
 };
 
-// What is in memory is newer than the record. One that has ended a moment ago is left out.
+// What is in memory is newer than the record.
 static void list_row(void *ctx, const struct store_record *r)
 {
     const struct list *l = ctx;
     const struct session *e = session_find(l->s, r->session.id.data, r->session.id.len);
-    if (e && !e->removing && e->expires_ms > l->now_ms) {
-        struct store_session record;
+    struct store_session record = r->session;
+    if (e) {
         session_record(e, &record);
-        l->row(l->ctx, &record);
     }
+    l->row(l->ctx, &record, e && !e->removing && e->expires_ms > l->now_ms);
 }
 
 static void list_end(void *ctx, int error)
@@ -464,7 +470,7 @@ static void list_end(void *ctx, int error)
 }
 
 void sessions_list(struct sessions *s, const char *team, const char *cursor, int64_t limit,
-                   void (*row)(void *ctx, const struct store_session *session),
+                   void (*row)(void *ctx, const struct store_session *session, bool lives),
                    void (*end)(void *ctx, int error), void *ctx)
 {
     struct list *l = malloc(sizeof *l);

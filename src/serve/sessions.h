@@ -58,7 +58,7 @@ enum sessions_refusal {
 // How a call ends; possibly before it returns.
 struct sessions_outcome {
     int error;                           // 0, a refusal, or -errno
-    bool same;                           // create: it was there already
+    bool same;                           // create: it was there already; extend: no later end
     const struct store_session *session; // when error is 0; its texts are valid during the call
 };
 typedef void (*sessions_answer)(void *ctx, const struct sessions_outcome *o);
@@ -73,6 +73,8 @@ void sessions_create(struct sessions *s, const struct sessions_create *c, sessio
                      void *ctx);
 void sessions_get(struct sessions *s, const char *team, const char *id, sessions_answer answer,
                   void *ctx);
+// It is there, the team's, and has not ended: known at once.
+bool sessions_lives(const struct sessions *s, const char *team, const char *id);
 // Its end is ttl_hours (0: the setting's) from now, or what it was if that is later.
 void sessions_extend(struct sessions *s, const char *team, const char *id, int64_t ttl_hours,
                      sessions_answer answer, void *ctx);
@@ -80,9 +82,10 @@ void sessions_extend(struct sessions *s, const char *team, const char *id, int64
 void sessions_delete(struct sessions *s, const char *team, const char *id, sessions_answer answer,
                      void *ctx);
 // The team's that live, newest first, `limit` at most; cursor: id of the last one before, or NULL.
+// One that has ended while they were read is a row, too, as others may follow, but does not live.
 // end: 0; SESSIONS_MISSING: the cursor's session is not there any more; -errno.
 void sessions_list(struct sessions *s, const char *team, const char *cursor, int64_t limit,
-                   void (*row)(void *ctx, const struct store_session *session),
+                   void (*row)(void *ctx, const struct store_session *session, bool lives),
                    void (*end)(void *ctx, int error), void *ctx);
 
 // A session while a job or a file call works in it: its folder stays until it is let go. Not to be

@@ -14,7 +14,8 @@
 
 enum {
     PAGE_ROWS = STORE_LIST_MAX,
-    RETRY_MS = 10 * 1000,     // what the store refused
+    RETRY_MS = 10 * 1000,     // what the store or the disk refused; twice as long each time ...
+    RETRY_DOUBLED = 8,        // ... up to about 43 minutes
     LONGEST_MS = 3600 * 1000, // the clock of the day may be set meanwhile
     FORGET_ROWS = 100,
 };
@@ -66,12 +67,12 @@ static void forget_old(struct sessions *s)
                &(struct store_reader){.row = forget_row, .end = forget_end, .ctx = s});
 }
 
-static void write_gone(struct session *e);
-
-static void retry_later(struct session *e, int error)
+static void retry_later(struct session *e, const char *event, int error)
 {
-    log_failure(e, "session end not recorded", error);
-    e->retry_ms = clock_wall_ms() + RETRY_MS;
+    log_failure(e, event, error);
+    unsigned doubled = e->tries < RETRY_DOUBLED ? e->tries : RETRY_DOUBLED;
+    e->tries++;
+    e->retry_ms = clock_wall_ms() + ((int64_t)RETRY_MS << doubled);
     sessions_look_later(e->of, e->retry_ms);
 }
 
@@ -80,7 +81,7 @@ static void gone(void *ctx, const struct store_outcome *o)
     struct session *e = ctx;
     struct sessions *s = e->of;
     if (o->error < 0) {
-        retry_later(e, o->error);
+        retry_later(e, "session end not recorded", o->error);
         return;
     }
     answer_deleters(e, 0);
@@ -94,21 +95,29 @@ static void write_gone(struct session *e)
     struct store_write w = {.kind = STORE_SESSION_STATE};
     w.session.id = store_text_of(e->id);
     w.session.state = STORE_SESSION_GONE;
-    e->retry_ms = 0;
     int error = store_write(e->of->config.store, &w, gone, e);
     if (error) {
-        retry_later(e, error);
+        retry_later(e, "session end not recorded", error);
+    }
+}
+
+// Neither its record nor its files say so far that it has ended: whoever deleted it hears of that.
+static void tell_not_ended(struct session *e, int error)
+{
+    if (e->unrecorded && e->retry_ms) {
+        answer_deleters(e, error);
     }
 }
 
 static void removed(void *ctx, int error)
 {
     struct session *e = ctx;
-    if (error) { // its uid stays taken; the next start tries again
-        log_failure(e, "session not removed", error);
-        answer_deleters(e, error);
+    if (error) { // its uid stays taken: its files are there
+        retry_later(e, "session not removed", error);
+        tell_not_ended(e, error);
         return;
     }
+    e->removed = true;
     uids_give(e->of->config.uids, e->uid);
     e->uid = 0;
     write_gone(e);
@@ -119,10 +128,19 @@ void session_left(struct session *e)
     if (!e->removing || e->leases) {
         return;
     }
-    int error = cleaner_take(e->of->cleaner, e->of->kept, e->id, removed, e);
+    struct sessions *s = e->of;
+    int error = *e->trashed ? cleaner_remove(s->cleaner, e->trashed, removed, e)
+                            : cleaner_take(s->cleaner, s->kept, e->id, removed, e, e->trashed);
     if (error) {
         removed(e, error == -ENOENT ? 0 : error);
     }
+}
+
+static void not_recorded(struct session *e, int error)
+{
+    log_failure(e, "session end not recorded", error);
+    e->unrecorded = true;
+    tell_not_ended(e, error);
 }
 
 // Durable: whoever deleted it may know. If it is not, its files go all the same, which makes room
@@ -133,7 +151,7 @@ static void end_recorded(void *ctx, const struct store_outcome *o)
     if (o->error >= 0) {
         answer_deleters(e, 0);
     } else {
-        log_failure(e, "session end not recorded", o->error);
+        not_recorded(e, o->error);
     }
 }
 
@@ -148,7 +166,7 @@ void session_end(struct session *e)
     w.session.state = STORE_SESSION_REMOVING;
     int error = store_write(s->config.store, &w, end_recorded, e);
     if (error) {
-        log_failure(e, "session end not recorded", error);
+        not_recorded(e, error);
     }
     session_left(e);
 }
@@ -165,12 +183,22 @@ void sessions_look_later(struct sessions *s, int64_t at_ms)
     }
 }
 
+static void try_again(struct session *e)
+{
+    e->retry_ms = 0;
+    if (e->removed) {
+        write_gone(e);
+    } else {
+        session_left(e);
+    }
+}
+
 // False: it is none of this round.
 static bool look_at(struct session *e, int64_t now_ms, int64_t *left)
 {
     if (e->removing) {
         if (e->retry_ms && e->retry_ms <= now_ms) {
-            write_gone(e);
+            try_again(e);
         }
         return true;
     }
@@ -252,7 +280,7 @@ static int remove_unknown(struct sessions *s)
         const char *name = entry->d_name;
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
             !session_find(s, name, strlen(name))) {
-            int e = cleaner_take(s->cleaner, s->kept, name, NULL, NULL);
+            int e = cleaner_take(s->cleaner, s->kept, name, NULL, NULL, NULL);
             if (e) { // somebody put it there who is nobody here; no reason not to serve
                 log_say(s->config.log, LOG_WARNING, "folder of no session stays",
                         LOG_T("folder", name), LOG_T("error", strerror(-e)));

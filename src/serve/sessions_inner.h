@@ -23,10 +23,14 @@ struct session {
     char *team, *conversation, *agent, *user; // NULL: none
     int64_t created_ms, expires_ms, accessed_ms, disk_bytes;
     uint32_t uid;
-    bool removing; // has ended
+    bool removing;                   // has ended
+    bool unrecorded;                 // and the store has not taken that
+    bool removed;                    // and its files are gone
+    char trashed[FILES_RANDOM_NAME]; // the name of its folder in trash/; "": it is in kept/
     unsigned leases;
     uint64_t charged_bytes; // by all leases
-    int64_t retry_ms;       // when its going is to be recorded again; 0: not
+    int64_t retry_ms;       // when its end is to go on, as the last try failed; 0: no try failed
+    unsigned tries;         // that failed
     struct session_deleter *deleters;
     struct work measure;
     bool measure_again;

@@ -15,6 +15,7 @@ import pytest
 import results
 import variants
 from service import API, JOBS, SESSIONS, Answer, Service, serving
+from service_faults import backdate
 
 SECRET = "geheim-7f3a"
 QUICK = {"language": "bash", "code": "true"}
@@ -294,6 +295,37 @@ def test_audit_log(service, file, change):
     told = [row for row in service.log_rows() if row["event"] == "audit log not opened again"]
     assert len(told) == 1 and told[0]["error"] == "Is a directory"
     audit.rmdir()
+
+
+def test_sessions_in_the_audit_log(service, file):
+    """Made, given more time, deleted, and ended by time, each once; what changes nothing is none of it."""
+    audit = file.parent / "audit"
+
+    def of(ident: str) -> list[dict]:
+        rows = [results.strict_json(line) for line in audit.read_bytes().splitlines()]
+        return [row for row in rows if row.get("session") == ident]
+
+    hang_up(service)  # the audit log is a file again
+    team = {"X-Isle-Team": "audited"}
+    with service.client(unix=True) as c:
+        fields = {"conversation_id": "audited", "ttl_hours": 1}
+        a = c.post(SESSIONS, fields, headers=team)
+        assert c.post(SESSIONS, fields, headers=team).status == 200
+        ident, other = (x.data["session_id"] for x in (a, c.post(SESSIONS, {}, headers=team)))
+        for hours in (5, 1):
+            assert c.post(f"{SESSIONS}/{ident}/extend", {"ttl_hours": hours}, headers=team).status == 200
+        assert c.call("DELETE", f"{SESSIONS}/{ident}", headers=team).status == 200
+    rows = of(ident)
+    assert [row["event"] for row in rows] == ["session created", "session extended", "session deleted"]
+    assert all(row["audit"] is True and row["team"] == "audited" and row["trace"] for row in rows), rows
+    assert rows[0]["trace"] == a.headers["X-Trace-Id"]
+    service.stop()
+    backdate(service, [other], 1000)
+    service.start()
+    assert harness.until(lambda: len(of(other)) == 2, 10), of(other)
+    assert [row["event"] for row in of(other)] == ["session created", "session expired"]
+    assert of(other)[1]["team"] == "audited"
+    assert all(row in service.log_rows() for row in rows + of(other))
 
 
 def test_text_log(service, change):
