@@ -6,6 +6,7 @@
 #include "serve/jobs.h"
 #include "serve/ready.h"
 #include "serve/sessions.h"
+#include "workspace/disk.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,10 +78,16 @@ static void put_jobs(struct buf *out, const struct jobs_stats *s)
     one(out, "isle_jobs_refused_total", "counter", "Jobs refused because a queue was full.",
         s->refused);
     one(out, "isle_jobs_put_back_total", "counter",
-        "Times that a job waited for a uid, memory or disk.", s->put_back);
+        "Times that a job's turn had come and it went back, as a uid, memory or disk was short.",
+        s->put_back);
+    one(out, "isle_warm_hits_total", "counter",
+        "Jobs whose sandbox was there, made ahead, when they began.", s->warm);
+    one(out, "isle_warm_misses_total", "counter",
+        "Jobs whose sandbox had to be made when they began.", s->cold);
     one(out, "isle_job_results_lost_total", "counter", "Results that the store did not take.",
         s->lost_results);
-    one(out, "isle_sandbox_failures_total", "counter", "Jobs whose sandbox itself failed.",
+    one(out, "isle_sandbox_failures_total", "counter",
+        "Jobs that failed as their sandbox did, not as they did.",
         s->sandbox_failures);
     one(out, "isle_unisolated_jobs_total", "counter",
         "Jobs that ran without a sandbox, as the operator allows.", s->unisolated);
@@ -112,6 +119,16 @@ static void put_requests(struct buf *out, const struct api *a)
     one(out, "isle_http_requests", "gauge", "Requests under way.", requests);
 }
 
+// What may still be written, as those ask who write for tenants; nothing where nobody knows.
+static void put_room(struct buf *out, const struct api *a)
+{
+    uint64_t left;
+    if (!disk_left(a->with.workspace_root, &left)) {
+        one(out, "isle_data_free_bytes", "gauge",
+            "What tenants may still write to the data folder's disk; 0: jobs wait.", left);
+    }
+}
+
 static void put_rest(struct buf *out, const struct api *a)
 {
     struct sessions_stats sessions;
@@ -123,13 +140,15 @@ static void put_rest(struct buf *out, const struct api *a)
         sessions.removing);
     one(out, "isle_sessions_disk_bytes", "gauge", "What sessions take, as last measured.",
         sessions.disk_bytes);
+    put_room(out, a);
+    one(out, "isle_store_disk_bytes", "gauge", "What the store's files take.", store.disk_bytes);
     one(out, "isle_store_commits_total", "counter", "Commits of the store.", store.commits);
     one(out, "isle_store_writes_total", "counter", "Records that those held.", store.writes);
     one(out, "isle_store_waiting", "gauge", "Records that wait for a commit.", store.waiting);
     one(out, "isle_store_failed", "gauge", "1: the last commit failed.", store.error != 0);
     one(out, "isle_log_lines_lost_total", "counter", "Lines that the log's reader did not take.",
         log_lost(a->with.log));
-    one(out, "isle_ready", "gauge", "1: a trial run has passed, jobs can run.",
+    one(out, "isle_ready", "gauge", "1: /readyz is 200: jobs can run.",
         ready_now(a->with.ready));
     one(out, "isle_downgrades", "gauge",
         "Layers of isolation that are missing; /readyz names them.",

@@ -36,6 +36,7 @@ struct runner {
     uint64_t asked_ns;
     void (*parked_ready)(void *ctx);
     void *parked_ctx;
+    struct runner_stats stats;
 };
 
 static struct runner_call *find(struct runner *r, uint32_t tag)
@@ -255,6 +256,7 @@ void runner_keep_parked(struct runner *r, uint32_t network, unsigned below)
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx)
 {
     if (r->expected && r->parked_ready) { // another waits: this job's is made meanwhile
+        r->stats.misses++;
         *ret = 0;
         return 0;
     }
@@ -270,8 +272,11 @@ int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx)
         runner_kill(r, *ret);
         *ret = 0;
     }
+    *(*ret ? &r->stats.hits : &r->stats.misses) += 1;
     return 0;
 }
+
+void runner_stats(const struct runner *r, struct runner_stats *ret) { *ret = r->stats; }
 
 void runner_leave_parked(struct runner *r, const void *ctx)
 {

@@ -8,6 +8,7 @@
 #include "plan/plan.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct runner;
 
@@ -61,6 +62,11 @@ void runner_keep_parked(struct runner *r, uint32_t network, unsigned below);
 int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx), void *ctx);
 // Whoever waits with this ctx waits no longer.
 void runner_leave_parked(struct runner *r, const void *ctx);
+// How often runner_take_parked() gave one, and had none to give.
+struct runner_stats {
+    uint64_t hits, misses;
+};
+void runner_stats(const struct runner *r, struct runner_stats *ret);
 
 // Nothing will be asked any more: the launcher ends, and its end is no loss. Calls in flight are
 // not answered.

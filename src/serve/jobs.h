@@ -44,7 +44,9 @@ struct jobs_config {
     struct sessions *sessions;
     struct artifacts *artifacts;
     struct work_pool *pool;
-    void (*doubt)(void *ctx, const char *why); // a sandbox failed by itself; may be NULL
+    // A sandbox failed for a reason of its own; may be NULL. Not what a job that never began, or
+    // artifacts that could not be kept, ended by.
+    void (*doubt)(void *ctx, const char *why);
     void *doubt_ctx;
     struct log *log;
     struct jobs_limits limits;
@@ -176,10 +178,11 @@ struct jobs_stats {
     uint64_t ended[JOBS_KINDS][REASON_COUNT];
     struct jobs_histogram stages[JOBS_STAGES];
     uint64_t accepted, refused; // refused: 429
-    uint64_t sandbox_failures;  // the sandbox itself failed
+    uint64_t sandbox_failures;  // the sandbox itself failed, as jobs_config.doubt has it
     uint64_t unisolated;        // ran without a sandbox
     uint64_t fallbacks;         // of these, as theirs had failed
-    uint64_t put_back;          // had to wait for want of uid, memory or disk
+    uint64_t put_back;          // times that one was to begin, and something was short
+    uint64_t warm, cold;        // sandboxes that were there when they were asked for; that were not
     uint64_t lost_results;      // that the store did not take
     uint32_t waiting, running, slots;
     uint64_t oldest_ms; // how long the oldest of those that wait has

@@ -82,8 +82,7 @@ static void run_piece(struct work *w)
     int e = artifacts_commit(&g->task->writer);
     g->committed = e == 0;
     if (e) {
-        result_fail(&g->result, REASON_INTERNAL, STAGE_COLLECTION,
-                    "the artifacts cannot be stored: %s", strerror(-e));
+        result_not_stored(&g->result, e);
     }
 }
 

@@ -33,6 +33,13 @@ void task_changed(struct task *t)
 
 // ---- The result --------------------------------------------------------------------------------
 
+void result_not_stored(struct result *r, int error)
+{
+    const bool full = error == -ENOSPC || error == -EDQUOT;
+    result_fail(r, full ? REASON_ARTIFACT : REASON_INTERNAL, STAGE_COLLECTION,
+                "the artifacts cannot be stored: %s", strerror(-error));
+}
+
 // Of a job that has no pipeline (yet, or any more).
 void task_result(const struct task *t, struct result *ret)
 {
@@ -214,10 +221,8 @@ void task_ended(struct task *t, struct result *r)
     t->verdict = r->reason;
     jobs_count_ended(j, t, r);
     log_ended(t, r);
-    if (r->reason == REASON_ISOLATION_UNAVAILABLE || r->reason == REASON_INTERNAL) {
-        if (j->config.doubt) {
-            j->config.doubt(j->config.doubt_ctx, r->error ? r->error : reason_names[r->reason]);
-        }
+    if (j->config.doubt && task_sandbox_failed(t, r)) {
+        j->config.doubt(j->config.doubt_ctx, r->error ? r->error : reason_names[r->reason]);
     }
     t->at = TASK_KEEPING; // of an accepted one it is told when it is durable
     if (!t->accepted) {

@@ -158,6 +158,8 @@ void task_caller_waits(struct task *t, bool started);
 // It has ended: r is its result. With JSON that was written before, or without.
 void task_write_end(struct task *t, const struct result *r); // on any thread: into `written`
 void task_ended(struct task *t, struct result *r);           // r is emptied but for its figures
+// Its artifacts were whole, and could not be kept. On any thread.
+void result_not_stored(struct result *r, int error);
 // What there is to say of a job that has no pipeline.
 void task_result(const struct task *t, struct result *ret);
 // It ends without having run, by its verdict.
@@ -187,5 +189,7 @@ void jobs_sweep_expect(struct jobs *j); // something ended
 
 // jobs_stats.c
 void jobs_count_ended(struct jobs *j, const struct task *t, const struct result *r);
+// For a reason of the sandbox's own, whatever the program did.
+bool task_sandbox_failed(const struct task *t, const struct result *r);
 
 #endif

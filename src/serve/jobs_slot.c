@@ -201,8 +201,7 @@ static void artifacts_kept(struct work *w)
 {
     struct task *t = w->ctx;
     if (t->keep_error) {
-        result_fail(result_of(t), REASON_INTERNAL, STAGE_COLLECTION,
-                    "the artifacts cannot be stored: %s", strerror(-t->keep_error));
+        result_not_stored(result_of(t), t->keep_error);
     }
     write_and_end(t);
 }

@@ -1,6 +1,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
+#include "job/runner.h"
 #include "plan/plan.h"
 
 const uint32_t jobs_bucket_ms[JOBS_BUCKETS] = {1,   2,    5,    10,   20,    50,    100,    200,
@@ -32,12 +33,19 @@ static void count(struct jobs_histogram *h, int64_t from, int64_t to)
 
 static int64_t end_of(const struct result *r, int64_t end) { return end ? end : r->completed_at; }
 
+// A job that never had a pipeline (its row, its session's folder, its request) says nothing of
+// sandboxes, and neither does what was to be kept of one that has run.
+bool task_sandbox_failed(const struct task *t, const struct result *r)
+{
+    return r->reason == REASON_ISOLATION_UNAVAILABLE ||
+           (r->reason == REASON_INTERNAL && t->pipeline && r->stage != STAGE_COLLECTION);
+}
+
 void jobs_count_ended(struct jobs *j, const struct task *t, const struct result *r)
 {
     struct jobs_histogram *h = j->stats.stages;
     j->stats.ended[t->kind][r->reason]++;
-    j->stats.sandbox_failures +=
-        r->reason == REASON_ISOLATION_UNAVAILABLE || r->reason == REASON_INTERNAL;
+    j->stats.sandbox_failures += task_sandbox_failed(t, r);
     j->stats.unisolated += r->isolation.isolated && (r->isolation.downgrades & PLAN_NO_ISOLATION);
     j->stats.fallbacks += r->isolation.fallback != NULL;
     count(&h[JOBS_QUEUE], r->queued_at, end_of(r, r->started_at));
@@ -50,9 +58,13 @@ void jobs_count_ended(struct jobs *j, const struct task *t, const struct result 
 void jobs_stats(const struct jobs *j, struct jobs_stats *ret)
 {
     struct queue_stats q;
+    struct runner_stats sandboxes;
     uint64_t now = clock_now_ns();
     queue_stats(j->queue, &q);
     *ret = j->stats;
+    runner_stats(j->config.runner, &sandboxes);
+    ret->warm = sandboxes.hits;
+    ret->cold = sandboxes.misses;
     ret->waiting = q.waiting;
     ret->running = q.running;
     ret->slots = j->config.limits.queue.slots;

@@ -8,6 +8,7 @@
 #include "log/log.h"
 #include "plan/seat.h"
 #include "store/store.h"
+#include "workspace/disk.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -229,9 +230,16 @@ static int store_error(const struct ready *r)
     return stats.error;
 }
 
+// Asked each time: there is nothing to be told by when somebody else makes room.
+static bool disk_is_full(const struct ready *r)
+{
+    uint64_t left = 0;
+    return disk_left(r->with.pipeline->workspace_root, &left) == 0 && left == 0;
+}
+
 bool ready_now(const struct ready *r)
 {
-    return r->state == READY && !r->disabled && !store_error(r);
+    return r->state == READY && !r->disabled && !store_error(r) && !disk_is_full(r);
 }
 
 // Not `changed`: the service is up, and whoever waits for its start need not wait for an operator.
@@ -245,6 +253,9 @@ const char *ready_why(const struct ready *r)
     if (r->state == READY && store_error(r)) {
         return store_error(r) == -ESTALE ? "the store's file was removed or replaced"
                                          : "the store cannot write (disk full or failing?)";
+    }
+    if (r->state == READY && disk_is_full(r)) {
+        return "no room in the data folder: jobs wait";
     }
     return r->why;
 }

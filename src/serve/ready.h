@@ -28,11 +28,13 @@ struct ready_config {
 int ready_new(const struct ready_config *config, struct ready **ret);
 void ready_free(struct ready *r);
 
+// Also false while the store cannot write, and while the disk of the data folder is at its floor
+// (workspace/disk.h), where jobs wait.
 bool ready_now(const struct ready *r);
 // One phrase for a person when it is not: "starting", what got through, what is broken.
 const char *ready_why(const struct ready *r);
 uint32_t ready_downgrades(const struct ready *r); // enum plan_downgrade bits
-// A sandbox failed for a reason of its own (REASON_INTERNAL, REASON_ISOLATION_UNAVAILABLE): not
+// A sandbox failed for a reason of its own (jobs.h's jobs_config.doubt): not
 // ready until a trial run succeeds; asked for now, repeated with growing pauses.
 void ready_doubt(struct ready *r, const char *why);
 // Jobs are refused for another reason than the sandbox's, until NULL is given (SIGHUP).

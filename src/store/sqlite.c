@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 struct sqlite_store {
     struct store base; // first
@@ -353,11 +354,26 @@ static void sqlite_store_read(struct store *st, const struct store_query *q,
     }
 }
 
+// The database and its log. Looked at by name: a descriptor of theirs must not be closed.
+static uint64_t disk_bytes_of(sqlite3 *db)
+{
+    const char *name = sqlite3_db_filename(db, "main");
+    const char *const files[] = {name, sqlite3_filename_wal(name)};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+        struct stat st;
+        bytes += stat(files[i], &st) ? 0 : (uint64_t)st.st_blocks * 512;
+    }
+    return bytes;
+}
+
 static void sqlite_store_stats(struct store *st, struct store_stats *ret)
 {
     struct sqlite_store *s = (struct sqlite_store *)st;
+    const uint64_t disk_bytes = disk_bytes_of(s->reader.db);
     pthread_mutex_lock(&s->writer.lock);
     *ret = (struct store_stats){.error = s->writer.error,
+                                .disk_bytes = disk_bytes,
                                 .commits = s->writer.commits,
                                 .writes = s->writer.writes,
                                 .waiting = s->waiting,

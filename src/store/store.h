@@ -219,7 +219,8 @@ struct store_stats {
                       // store finds out by itself, within seconds, that writing works again
     uint64_t commits; // since the start
     uint64_t writes;  // that they held
-    size_t waiting;   // writes that are not answered yet
+    uint64_t disk_bytes; // that its files take
+    size_t waiting;      // writes that are not answered yet
     size_t waiting_bytes;
     int64_t epoch;   // of this start: one more than of the last
     uint64_t lost;   // jobs that the last start had begun: FAILED, worker_lost since this one

@@ -185,6 +185,12 @@ class Client:
     def post(self, path: str, json: object = None, **kw) -> Answer:
         return self.call("POST", path, json=json, **kw)
 
+    def metric(self, name: str) -> float:
+        """One figure of /metrics, by its name and labels."""
+        text = self.get("/metrics").body.decode()
+        (value,) = (line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name} "))
+        return float(value)
+
     # ---- jobs
 
     def execute(self, language: str, code: str, **fields) -> dict:

@@ -28,12 +28,6 @@ def jobs(client) -> dict[str, dict]:
     return {i["job_id"]: i for i in client.get(f"{JOBS}?limit=100").data["items"]}
 
 
-def figure(client, name: str) -> int:
-    """Of /metrics: jobs with a waiting caller are in no list while they wait or run."""
-    text = client.get("/metrics").body.decode()
-    return int(next(i for i in text.splitlines() if i.startswith(f"{name} ")).split()[1])
-
-
 def headers_of(client) -> dict:
     return {"Authorization": f"Bearer {client.key}"} if client.key else {}
 
@@ -240,7 +234,7 @@ def test_one_after_another(service, agent):
         first = pool.submit(bash, f"echo 1 > order; {WAIT}; echo 2 >> order")
         assert harness.until(lambda: agent.files.get("order").status == 200, 20)
         second = pool.submit(bash, "echo 3 >> order")
-        assert harness.until(lambda: figure(service, "isle_queue_jobs") == 1, 10)
+        assert harness.until(lambda: service.metric("isle_queue_jobs") == 1, 10)
         third = pool.submit(bash, "echo 4 >> order")
         assert agent.files.get("order").body == b"1\n" and not first.done()
         agent.files.put("go")
@@ -255,9 +249,9 @@ def test_a_full_queue(service, agent):
 
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(post, WAIT)]
-        assert harness.until(lambda: figure(service, "isle_slots_used") == 1, 20)
+        assert harness.until(lambda: service.metric("isle_slots_used") == 1, 20)
         calls += [pool.submit(post, "true"), pool.submit(post, "true")]
-        assert harness.until(lambda: figure(service, "isle_queue_jobs") == 2, 10)
+        assert harness.until(lambda: service.metric("isle_queue_jobs") == 2, 10)
         a = agent.post("bash", command="true")
         assert a.status == 429 and int(a.headers["Retry-After"]) > 0 and "SANDBOX_QUEUE_TEAM_LIMIT" in a.msg
         agent.files.put("go")
@@ -270,10 +264,10 @@ def test_a_caller_that_leaves(service, agent):
     path = f"{SESSIONS}/{agent.session}/tools/bash"
     connection.request("POST", path, body, {"Content-Type": "application/json"} | headers_of(service))
     assert harness.until(lambda: agent.files.get("begun").status == 200, 20)
-    assert figure(service, "isle_slots_used") == 1
+    assert service.metric("isle_slots_used") == 1
     begin = time.monotonic()
     connection.close()
-    assert harness.until(lambda: figure(service, "isle_slots_used") == 0, 10, 0.02)
+    assert harness.until(lambda: service.metric("isle_slots_used") == 0, 10, 0.02)
     assert time.monotonic() - begin < 1 * harness.SLOW + 0.5
     assert harness.until(lambda: service.get(f"{JOBS}?status=cancelled").data["items"], 5)
     assert agent.says("echo next") == "next"

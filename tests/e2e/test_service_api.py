@@ -363,6 +363,26 @@ def test_codes_of_the_documentation(service: Service):
     assert served - {(0, 200), (1000, 500)} == {(int(c), int(s)) for c, s in written}
 
 
+def check_exposition(text: str) -> None:
+    """What promtool would say of it: each family once, with HELP and TYPE before its rows, counters by their name."""
+    assert text.endswith("\n")
+    seen: dict[str, str] = {}
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("# HELP "):
+            _, _, name, what = line.split(" ", 3)
+            assert name not in seen and len(what) > 5 and what.endswith("."), line
+            kind = re.fullmatch(rf"# TYPE {name} (counter|gauge|histogram)", next(lines))
+            assert kind and (kind[1] == "counter") == name.endswith("_total"), line
+            seen[name] = kind[1]
+            continue
+        row = re.fullmatch(r'([a-z_]+)(\{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*\})? (\d+(?:\.\d+)?)', line)
+        assert row, line
+        last = next(reversed(seen))
+        ends = ("_bucket", "_sum", "_count") if seen[last] == "histogram" else ("",)
+        assert row[1] in {last + end for end in ends}, (line, last)
+
+
 def test_metrics(service: Service, a: Client, admin: Client):
     a.python("return 1")
     text = admin.get("/metrics").body.decode()
@@ -374,6 +394,9 @@ def test_metrics(service: Service, a: Client, admin: Client):
     names = {re.match(r"[a-z_]+", row)[0] for row in rows}
     typed = set(re.findall(r"^# TYPE (\S+)", text, re.M))
     assert {re.sub(r"_(?:bucket|sum|count)$", "", n) if n not in typed else n for n in names} <= typed
+    check_exposition(text)
+    assert int(rows["isle_warm_hits_total"]) + int(rows["isle_warm_misses_total"]) >= 1
+    assert int(rows["isle_data_free_bytes"]) > 0 and int(rows["isle_store_disk_bytes"]) > 0
     assert "team" not in text
     told = (DOCS / "observability.md").read_text()
     assert [n for n in typed if f"`{n}" not in told and f", `{n}" not in told] == [], (

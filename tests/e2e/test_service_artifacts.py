@@ -58,6 +58,25 @@ def test_fetched_by_name(service):
     assert fetch(service, data["artifacts"][0]) == b"y"
 
 
+def test_what_cannot_be_kept_says_nothing_of_sandboxes(service):
+    """The folder that a job's artifacts would get is there already: the job has run, and its sandbox was sound."""
+    session = service.post(SESSIONS, {}).data["session_id"]
+    failures, trials = service.metric("isle_sandbox_failures_total"), service.get("/readyz").data["trial"]["runs"]
+    script = "while [ ! -e go ]; do sleep 0.02; done; echo x > x"
+    ident = service.submit({"language": "bash", "code": script, "artifacts": ["x"], "session_id": session})
+    taken = service.data / "serve/artifacts" / ident
+    taken.mkdir()
+    try:
+        assert service.call("PUT", f"{SESSIONS}/{session}/files/go", body=b"").status == 201
+        r = service.wait(ident)
+        assert r["reason"] == "internal" and "artifacts cannot be stored" in r["error"], r
+    finally:
+        taken.rmdir()
+    assert service.metric("isle_sandbox_failures_total") == failures
+    ready = service.get("/readyz")
+    assert ready.status == 200 and ready.data["trial"]["runs"] == trials, ready
+
+
 def test_ART_02_inputs_are_no_outputs(service):
     session = service.post(SESSIONS, {}).data["session_id"]
     service.call("PUT", f"{SESSIONS}/{session}/files/in.csv", body=b"1\n")

@@ -7,7 +7,7 @@ import concurrent.futures
 import contextlib
 import json
 import os
-import re
+import pathlib
 import shutil
 import signal
 import socket
@@ -567,6 +567,13 @@ def test_memory_is_waited_for():
         assert s.python("return 1", limits={"memory_mb": 2000})["result"] == 1
 
 
+def write_until(file: pathlib.Path, left: int) -> None:
+    """Of the file system below it no more than that is free."""
+    with file.open("ab", buffering=0) as f, contextlib.suppress(OSError):
+        while (more := shutil.disk_usage(file.parent).free - left) > 0:
+            f.write(bytes(min(more, 1 << 20)))
+
+
 def test_a_full_disk_is_waited_for():
     """Jobs wait while the data folder's disk is at its floor, and run when it is not; what cannot be stored is said."""
     with service.variants.folder("isle-disk-") as folder:
@@ -578,11 +585,13 @@ def test_a_full_disk_is_waited_for():
                 s.start()
                 assert s.python("return 1")["result"] == 1
                 fill = folder / "fill"
-                with fill.open("wb") as f, contextlib.suppress(OSError):
-                    while True:
-                        f.write(bytes(1 << 20))
+                write_until(fill, left=5 << 20)  # half of what is kept free of these 200 MB: the store goes on
                 late = s.python("return 1")
                 assert late["reason"] == "queue_timeout" and "room on the disk" in late["error"], late
+                said = s.get("/readyz")
+                assert said.status == 503 and "no room in the data folder" in said.msg, said
+                assert s.metric("isle_ready") == s.metric("isle_data_free_bytes") == 0
+                write_until(fill, left=0)
                 with concurrent.futures.ThreadPoolExecutor(1) as pool:
                     waiting = pool.submit(lambda: s.client().python("return 2"))
                     a = s.post(service.JOBS, TRUE)
@@ -591,6 +600,7 @@ def test_a_full_disk_is_waited_for():
                     assert not waiting.done()
                     fill.unlink()
                     assert waiting.result()["result"] == 2
+                assert harness.until(s.ready, 30) and s.metric("isle_data_free_bytes") > 100 << 20
                 if a.status == 202:
                     assert s.wait(a.data["job_id"])["success"]
                 assert s.submit(TRUE)
@@ -690,14 +700,9 @@ def test_a_job_that_was_put_back_waits_for_the_next_start_too():
         files = [{"target_path": name, "content_base64": "eHh4" * (2 << 20)} for name in ("a", "b")]
         with busy(s):
             ident = s.submit({"command": ["echo", "ran"], "input_files": files})
-            with filler.open("wb", buffering=0) as f:
-                while (left := shutil.disk_usage(s.data).free - (11 << 20)) > 0:
-                    f.write(bytes(min(left, 1 << 20)))
+            write_until(filler, left=11 << 20)
 
-        def put_back() -> int:
-            return int(re.search(r"^isle_jobs_put_back_total (\d+)$", s.get("/metrics").body.decode(), re.M)[1])
-
-        assert harness.until(put_back, 10)
+        assert harness.until(lambda: s.metric("isle_jobs_put_back_total"), 10)
         r = s.job(ident)
         assert (r["status"], r["metadata"]["started_at"]) == ("queued", None), r
         s.stop()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import re
 import signal
 import subprocess
 
@@ -198,8 +197,7 @@ def events_of(s: service.Service, name: str) -> list[dict]:
 
 def figure(s: service.Service, name: str) -> int:
     with s.client(unix=True) as c:
-        (value,) = re.findall(rf"^{name} (\d+)$", c.get("/metrics").body.decode(), re.MULTILINE)
-    return int(value)
+        return int(c.metric(name))
 
 
 def refused_start(*options: str, **settings: str) -> str:
