@@ -31,6 +31,7 @@ struct api_config {
     struct jobs *jobs;
     struct sessions *sessions;
     struct artifacts *artifacts;
+    struct shares *shares;
     struct agents *agents;
     struct work_pool *pool;
     struct log *log;

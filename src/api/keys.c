@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "codec/json_out.h"
 #include "log/log.h"
+#include "serve/shares.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ static void created(void *ctx, const struct store_outcome *o)
     const struct change *ch = c->ctx;
     if (o->error == 0) {
         c->api->has_keys = true;
+        shares_look(c->with->shares);
         log_audited(c->with->log, "key created", LOG_T("key", ch->id), LOG_T("team", ch->team),
                     LOG_T("name", ch->name), LOG_B("admin", ch->admin), LOG_T("by", changed_by(c)),
                     LOG_T("trace", c->trace));
@@ -174,6 +176,7 @@ static void revoked(void *ctx, const struct store_outcome *o)
     if (o->error == 0) {
         // what it has opened before: event streams, waiting calls, files on their way
         unsigned cut = api_call_cut(c->api, ch->id, c);
+        shares_look(c->with->shares);
         log_audited(c->with->log, "key revoked", LOG_T("key", ch->id), LOG_T("by", changed_by(c)),
                     LOG_I("calls_cut", cut), LOG_T("trace", c->trace));
         struct buf data = BUF_INIT(256);

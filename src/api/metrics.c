@@ -87,8 +87,7 @@ static void put_jobs(struct buf *out, const struct jobs_stats *s)
     one(out, "isle_job_results_lost_total", "counter", "Results that the store did not take.",
         s->lost_results);
     one(out, "isle_sandbox_failures_total", "counter",
-        "Jobs that failed as their sandbox did, not as they did.",
-        s->sandbox_failures);
+        "Jobs that failed as their sandbox did, not as they did.", s->sandbox_failures);
     one(out, "isle_unisolated_jobs_total", "counter",
         "Jobs that ran without a sandbox, as the operator allows.", s->unisolated);
     one(out, "isle_fallback_runs_total", "counter",
@@ -148,8 +147,7 @@ static void put_rest(struct buf *out, const struct api *a)
     one(out, "isle_store_failed", "gauge", "1: the last commit failed.", store.error != 0);
     one(out, "isle_log_lines_lost_total", "counter", "Lines that the log's reader did not take.",
         log_lost(a->with.log));
-    one(out, "isle_ready", "gauge", "1: /readyz is 200: jobs can run.",
-        ready_now(a->with.ready));
+    one(out, "isle_ready", "gauge", "1: /readyz is 200: jobs can run.", ready_now(a->with.ready));
     one(out, "isle_downgrades", "gauge",
         "Layers of isolation that are missing; /readyz names them.",
         (uint64_t)__builtin_popcount(ready_downgrades(a->with.ready)));

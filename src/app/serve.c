@@ -19,6 +19,7 @@
 #include "serve/jobs.h"
 #include "serve/ready.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 #include "store/sqlite.h"
 #include "workspace/zip.h"
 
@@ -50,6 +51,7 @@ struct serve {
     struct store *store;
     struct ready *ready;
     struct sessions *sessions;
+    struct shares *shares;
     struct artifacts *artifacts;
     struct jobs *jobs;
     struct agents *agents;
@@ -393,6 +395,12 @@ static int open_runner(struct serve *s)
     return e;
 }
 
+static int open_shares(struct serve *s)
+{
+    const struct shares_config config = {.store = s->store, .data_folder = s->seat->workspace_root};
+    return shares_new(&config, &s->shares);
+}
+
 static int open_kept(struct serve *s)
 {
     const struct sessions_config sessions = sessions_config_of(s);
@@ -414,6 +422,7 @@ static int open_jobs(struct serve *s)
                                        .store = s->store,
                                        .sessions = s->sessions,
                                        .artifacts = s->artifacts,
+                                       .shares = s->shares,
                                        .pool = s->pool,
                                        .doubt = doubt,
                                        .doubt_ctx = s,
@@ -437,6 +446,7 @@ static int open_http(struct serve *s)
                                       .jobs = s->jobs,
                                       .sessions = s->sessions,
                                       .artifacts = s->artifacts,
+                                      .shares = s->shares,
                                       .agents = s->agents,
                                       .pool = s->pool,
                                       .log = s->log,
@@ -490,6 +500,7 @@ static const struct part {
     {"launcher's socket", open_runner},
     {"threads", open_pool},
     {"store", open_store},
+    {"teams' shares", open_shares},
     {"listeners", check_listeners},
     {"trial run", open_ready},
     {"sessions and artifacts", open_kept},
@@ -525,6 +536,7 @@ static void end(struct serve *s)
     jobs_free(s->jobs);
     sessions_free(s->sessions);
     artifacts_free(s->artifacts);
+    shares_free(s->shares);
     fd_close(s->artifacts_dir);
     api_free(s->api);
     ready_free(s->ready);

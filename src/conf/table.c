@@ -175,7 +175,8 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
          .min = 0,
          .max = 1024,
          .live = true,
-         .help = "jobs of one team that run at once; 0: as many as run at all"},
+         .help = "jobs of one team that run at once; 0: all slots but those that are kept for "
+                 "other teams that have a key and run nothing, a quarter at most"},
     [SETTING_QUEUE_LIMIT] = {.name = "SANDBOX_QUEUE_LIMIT",
                              .type = SETTING_NUMBER,
                              .unit = "jobs",

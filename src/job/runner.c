@@ -276,7 +276,10 @@ int runner_take_parked(struct runner *r, uint32_t *ret, void (*ready)(void *ctx)
     return 0;
 }
 
-void runner_stats(const struct runner *r, struct runner_stats *ret) { *ret = r->stats; }
+void runner_stats(const struct runner *r, struct runner_stats *ret)
+{
+    *ret = r ? r->stats : (struct runner_stats){0};
+}
 
 void runner_leave_parked(struct runner *r, const void *ctx)
 {

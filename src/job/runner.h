@@ -66,6 +66,7 @@ void runner_leave_parked(struct runner *r, const void *ctx);
 struct runner_stats {
     uint64_t hits, misses;
 };
+// Of no runner, NULL: nothing.
 void runner_stats(const struct runner *r, struct runner_stats *ret);
 
 // Nothing will be asked any more: the launcher ends, and its end is no loss. Calls in flight are

@@ -33,6 +33,8 @@ struct queue {
     struct queue_entry *first, *last; // all that wait, by seq
     struct heap deadlines;
     uint32_t waiting, running;
+    uint32_t teams_running; // that have a running job
+    uint32_t may_come;      // queue_set_teams()
     uint64_t seq, turn;
     uint64_t used[QUEUE_RESOURCES], capacity[QUEUE_RESOURCES];
     struct queue_entry *kept;  // resources are kept for this one; NULL: for none

@@ -2,9 +2,24 @@
 // of its session is in no team's list.
 #include "queue/internal.h"
 
+enum { KEPT_PART = 4 }; // of the slots, at most
+
+// For teams that run nothing, where no team has a bound.
+static uint32_t kept_slots(const struct queue *q)
+{
+    uint32_t slots = q->limits.slots, most = slots / KEPT_PART;
+    uint32_t teams = q->may_come > q->teams.count ? q->may_come : (uint32_t)q->teams.count;
+    uint32_t idle = teams > q->teams_running ? teams - q->teams_running : 0;
+    most = most == 0 && slots > 1 ? 1 : most;
+    return q->limits.team_running ? 0 : idle < most ? idle : most;
+}
+
 static bool team_may_start(const struct queue *q, const struct queue_team *t)
 {
-    return q->limits.team_running == 0 || t->running < q->limits.team_running;
+    if (q->limits.team_running) {
+        return t->running < q->limits.team_running;
+    }
+    return t->running == 0 || q->limits.slots - q->running > kept_slots(q);
 }
 
 static bool could_ever_fit(const struct queue *q, const struct queue_entry *e)

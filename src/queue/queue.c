@@ -152,6 +152,8 @@ int queue_set_limits(struct queue *q, const struct queue_limits *limits)
     return 0;
 }
 
+void queue_set_teams(struct queue *q, uint32_t n) { q->may_come = n; }
+
 void queue_set_mode(struct queue *q, enum queue_mode mode) { q->mode = mode; }
 
 void queue_set_capacity(struct queue *q, enum queue_resource r, uint64_t amount)
@@ -308,7 +310,7 @@ struct queue_entry *queue_next(struct queue *q, uint64_t now_ns)
     end_waiting(q, e);
     e->state = QUEUE_RUNNING;
     e->started_ns = now_ns;
-    e->of_team->running++;
+    q->teams_running += e->of_team->running++ == 0;
     e->of_team->turn = ++q->turn;
     q->running++;
     for (int r = 0; r < QUEUE_RESOURCES; r++) {
@@ -324,7 +326,7 @@ static void end_running(struct queue *q, struct queue_entry *e)
         q->used[r] -= e->needs[r];
     }
     q->running--;
-    e->of_team->running--;
+    q->teams_running -= --e->of_team->running == 0;
 }
 
 void queue_release(struct queue_entry *e)

@@ -1,7 +1,8 @@
 // queue.h: who is next. Pure: no descriptor, no thread, no clock; time is a parameter.
 //
 // The rules, in the order in which they are asked:
-//   1. A job waits for a free slot, and for its team to be below its bound of running jobs.
+//   1. A job waits for a free slot, and for its team to be below its bound of running jobs, or
+//      without one, for a slot that is not kept for teams that run nothing.
 //   2. Jobs of one session run one at a time, in the order in which they came. Those behind a busy
 //      session wait without standing in the way of other sessions.
 //   3. Between teams: the team with the fewest running jobs, and among equals the one that was
@@ -46,7 +47,7 @@ enum { QUEUE_SPARED_PART = 8 };
 
 struct queue_limits {
     uint32_t slots;        // jobs that run at once
-    uint32_t team_running; // of one team; 0: no bound but the slots
+    uint32_t team_running; // of one team; 0: see queue_set_teams()
     uint32_t waiting;      // jobs that wait, in all; see QUEUE_SPARED_PART
     uint32_t team_waiting; // of one team; 0: no bound but the former
 };
@@ -97,6 +98,11 @@ void queue_free(struct queue *q);
 // Other bounds from now on: what is over them stays. 0 or -EINVAL.
 int queue_set_limits(struct queue *q, const struct queue_limits *limits);
 
+// So many teams may come, whether they have something here or not. Without a bound of a team's
+// running jobs a slot is kept for each of them that runs nothing, up to a quarter of the slots (of
+// two or three: one), and is taken by one that does. So where there is one team it has all slots;
+// one of several leaves the next one a place at once; where all have work nothing is kept.
+void queue_set_teams(struct queue *q, uint32_t n);
 void queue_set_mode(struct queue *q, enum queue_mode mode);
 // How much of a resource there is for all running jobs together; unlimited until said. May fall
 // below what is used: then nothing that needs it starts until enough has ended.

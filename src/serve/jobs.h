@@ -22,6 +22,7 @@ struct jobs;
 struct log;
 struct runner;
 struct sessions;
+struct shares;
 struct work_pool;
 
 // What may change while the service runs (SIGHUP).
@@ -43,6 +44,7 @@ struct jobs_config {
     struct store *store;
     struct sessions *sessions;
     struct artifacts *artifacts;
+    struct shares *shares;
     struct work_pool *pool;
     // A sandbox failed for a reason of its own; may be NULL. Not what a job that never began, or
     // artifacts that could not be kept, ended by.

@@ -15,6 +15,7 @@
 #include "io/work.h"
 #include "serve/artifacts.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 #include "store/sweep.h"
 
 #define JOBS_STOPPING_TEXT "Cancelled: the service is being stopped"

@@ -443,6 +443,7 @@ static void look_at_resources(struct jobs *j)
 {
     struct queue_stats s;
     queue_stats(j->queue, &s);
+    queue_set_teams(j->queue, shares_teams(j->config.shares));
     uint64_t have[QUEUE_RESOURCES] = {
         [QUEUE_UIDS] = s.used[QUEUE_UIDS] + uids_left(j->config.pipeline->uids),
         [QUEUE_MEMORY_BYTES] = j->memory_bytes,

@@ -429,6 +429,12 @@ const struct sql_read sql_reads[SQL_READS] = {
                           {{PLACE_END, 0}},
                           {KEY_PLACES},
                           .one = true},
+    [STORE_LIST_KEY_TEAMS] =
+        {"teams with a key",
+         "SELECT DISTINCT team FROM keys WHERE team > coalesce(?1, x'') AND revoked_ms = 0"
+         " ORDER BY team LIMIT ?2",
+         {QT(q.team), QI(q.limit)},
+         {RT(key.team)}},
     [STORE_GET_TOOL] = {"one tool",
                         TOOL_SQL " WHERE t.id = ?1 AND a.team = coalesce(?2, t.team)",
                         {QT(q.id), QT(q.team)},

@@ -175,6 +175,8 @@ enum store_read_kind {
     STORE_GET_KEY,        // id
     STORE_LIST_KEYS,      // team (NULL: all), cursor, limit: oldest first, revoked ones too
     STORE_FIND_KEY,       // team (NULL: any): the oldest key that is not revoked
+    STORE_LIST_KEY_TEAMS, // team, limit: teams with such a key, by name, behind that name (NULL:
+                          // from the first on); only `team` is there
     STORE_GET_TOOL,       // id, team (NULL: any): the team's own, or shared with it
     STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
     STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one

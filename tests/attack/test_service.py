@@ -55,6 +55,26 @@ def test_F12_one_team_takes_the_queue(settings):
             a.cancel(ident)
 
 
+def test_F12_at_the_defaults():
+    """A's long jobs leave one slot, as B has a key; B's job runs at once. Once B has none, A takes that, too."""
+    long = {"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}
+    with serving({} if (os.cpu_count() or 1) > 1 else {"SANDBOX_WORKER_CONCURRENCY": "2"}) as s:
+        key = s.new_key("modest")
+        a, b = s.client(s.new_key("greedy")), s.client(key)
+        slots = int(s.metric("isle_slots"))
+        ids = [a.submit(long) for _ in range(slots + 10)]
+        assert harness.until(lambda: s.metric("isle_slots_used") == slots - 1, 20)
+        begin = time.monotonic()
+        assert b.wait(b.submit({"command": ["true"]}))["success"] and time.monotonic() - begin < 10 * SLOW
+        assert s.metric("isle_slots_used") <= slots - 1 and s.metric("isle_queue_jobs") == 11
+        with s.client(unix=True) as c:
+            assert c.call("DELETE", f"/api/v1/keys/{key.split('_')[1]}").status == 200
+        ids.append(a.submit(long))
+        assert harness.until(lambda: s.metric("isle_slots_used") == slots, 20)
+        for ident in ids:
+            a.cancel(ident)
+
+
 # ---- H16: texts that pretend
 
 

@@ -385,6 +385,7 @@ def check_exposition(text: str) -> None:
 
 def test_metrics(service: Service, a: Client, admin: Client):
     a.python("return 1")
+    assert a.get(f"{JOBS}/none").status == 404
     text = admin.get("/metrics").body.decode()
     rows = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert int(rows['isle_jobs_ended_total{language="python",status="completed",reason="ok"}']) >= 1

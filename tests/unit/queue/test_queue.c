@@ -145,6 +145,58 @@ static void a_team_has_its_bound_of_running_jobs(void **state)
     queue_free(q);
 }
 
+static void slots_are_kept_for_teams_that_run_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t slots, teams, most; // of one team
+    } cases[] = {{1, 2, 1}, {2, 1, 2}, {2, 2, 1}, {2, 9, 1}, {4, 9, 3}, {8, 2, 7}, {8, 9, 6}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct queue *q = queue_of(cases[i].slots);
+        struct queue_entry a[8], b = job("b", NULL), c = job("c", NULL);
+        queue_set_teams(q, cases[i].teams);
+        for (uint32_t n = 0; n < cases[i].slots; n++) {
+            a[n] = job("a", NULL);
+            add(q, &a[n], 1);
+        }
+        for (uint32_t n = 0; n < cases[i].most; n++) {
+            expect(q, &a[n]);
+        }
+        expect(q, NULL);
+        for (uint32_t kept = cases[i].slots - cases[i].most; kept > 0; kept--) {
+            struct queue_entry *next = kept == 2 ? &c : &b;
+            add(q, next, 2);
+            expect(q, next); // at once
+        }
+        queue_free(q);
+    }
+}
+
+static void what_was_kept_is_used_when_all_have_work(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry a[4], b = job("b", NULL);
+    queue_set_teams(q, 2);
+    for (int i = 0; i < 4; i++) {
+        a[i] = job("a", NULL);
+        add(q, &a[i], 1);
+    }
+    add(q, &b, 1);
+    struct queue_entry *order[] = {&a[0], &b, &a[1], &a[2]};
+    for (int i = 0; i < 4; i++) {
+        expect(q, order[i]);
+    }
+    queue_finish(q, &b, 2);
+    expect(q, NULL); // its slot is kept for its next job
+    queue_finish(q, &a[0], 2);
+    expect(q, &a[3]);
+    queue_set_teams(q, 1); // its key was revoked
+    add(q, &a[0], 3);
+    expect(q, &a[0]);
+    queue_free(q);
+}
+
 static void a_session_runs_one_at_a_time_and_others_pass(void **state)
 {
     (void)state;
@@ -497,6 +549,8 @@ int main(void)
         cmocka_unit_test(a_team_that_holds_slots_waits_for_one_that_holds_none),
         cmocka_unit_test(a_team_with_one_job_at_a_time_does_not_starve_the_others),
         cmocka_unit_test(a_team_has_its_bound_of_running_jobs),
+        cmocka_unit_test(slots_are_kept_for_teams_that_run_nothing),
+        cmocka_unit_test(what_was_kept_is_used_when_all_have_work),
         cmocka_unit_test(a_session_runs_one_at_a_time_and_others_pass),
         cmocka_unit_test(a_cancelled_job_of_a_session_lets_the_next_one_forward),
         cmocka_unit_test(refusals_carry_length_and_an_estimate),

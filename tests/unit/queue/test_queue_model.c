@@ -19,6 +19,7 @@ enum { JOBS = 48, TEAMS = 4, SESSIONS = 5, SEEDS = 60, STEPS = 3000 };
 struct model {
     struct queue *q;
     struct queue_limits limits;
+    uint32_t may_come;
     struct queue_entry jobs[JOBS];
     enum queue_state state[JOBS];
     uint64_t order[JOBS]; // of arrival
@@ -80,13 +81,33 @@ static bool fits(const struct model *m, int i)
     return true;
 }
 
+static uint32_t teams(const struct model *m, bool running)
+{
+    uint32_t n = 0;
+    for (int i = 0; i < TEAMS; i++) {
+        n += count(m, QUEUE_RUNNING, team_names[i]) > 0 ||
+             (!running && count(m, QUEUE_WAITING, team_names[i]) > 0);
+    }
+    return n;
+}
+
+static bool team_may_start(const struct model *m, const char *team)
+{
+    uint32_t own = count(m, QUEUE_RUNNING, team), slots = m->limits.slots;
+    if (m->limits.team_running) {
+        return own < m->limits.team_running;
+    }
+    uint32_t known = teams(m, false);
+    uint32_t idle = (m->may_come > known ? m->may_come : known) - teams(m, true);
+    uint32_t most = slots >= 4 ? slots / 4 : slots > 1;
+    return own == 0 || count(m, QUEUE_RUNNING, NULL) + (idle < most ? idle : most) < slots;
+}
+
 // Could it start if nothing were kept for another one?
 static bool startable(const struct model *m, int i)
 {
     return m->state[i] == QUEUE_WAITING && !session_is_before(m, i) && fits(m, i) &&
-           count(m, QUEUE_RUNNING, NULL) < m->limits.slots &&
-           (m->limits.team_running == 0 ||
-            count(m, QUEUE_RUNNING, m->jobs[i].team) < m->limits.team_running);
+           count(m, QUEUE_RUNNING, NULL) < m->limits.slots && team_may_start(m, m->jobs[i].team);
 }
 
 // Is there one that has been passed so often that things may be kept for it?
@@ -245,7 +266,7 @@ static void run_seed(uint64_t seed)
     struct model *m = calloc(1, sizeof *m);
     assert_non_null(m);
     m->random = seed;
-    m->limits = (struct queue_limits){.slots = 1 + roll(m, 6),
+    m->limits = (struct queue_limits){.slots = 1 + roll(m, 9),
                                       .team_running = roll(m, 4),
                                       .waiting = 10 + roll(m, 30),
                                       .team_waiting = 4 + roll(m, 12)};
@@ -257,6 +278,10 @@ static void run_seed(uint64_t seed)
     for (int step = 0; step < STEPS; step++) {
         m->now_ns += roll(m, 20);
         uint32_t what = roll(m, 20);
+        if (roll(m, 50) == 0) {
+            m->may_come = roll(m, 2 * TEAMS);
+            queue_set_teams(m->q, m->may_come);
+        }
         if (what == 0) {
             int r = (int)roll(m, QUEUE_RESOURCES);
             m->capacity[r] = roll(m, 18);

@@ -6,6 +6,7 @@
 #include "serve/artifacts.h"
 #include "serve/jobs.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 #include "store/sqlite.h"
 #include "workspace/uids.h"
 
@@ -17,6 +18,7 @@ struct set {
     struct store *store;
     struct uids uids;
     struct sessions *sessions;
+    struct shares *shares;
     struct artifacts *artifacts;
     struct pipeline_config pipeline;
     struct jobs *jobs;
@@ -55,6 +57,8 @@ static void open_all(struct set *s)
                                              .ttl_hours = 1,
                                              .cleanup_batch = 2,
                                              .disk_bytes = 1 << 30};
+    const struct shares_config shares = {.store = s->store, .data_folder = s->place.root};
+    assert_int_equal(shares_new(&shares, &s->shares), 0);
     assert_int_equal(sessions_new(&sessions, &s->sessions), 0);
     assert_int_equal(artifacts_new(s->artifacts_dir, s->place.pool, 0, &s->artifacts), 0);
     s->pipeline = (struct pipeline_config){.workspace_root = s->place.root,
@@ -68,6 +72,7 @@ static void open_all(struct set *s)
                                      .store = s->store,
                                      .sessions = s->sessions,
                                      .artifacts = s->artifacts,
+                                     .shares = s->shares,
                                      .pool = s->place.pool,
                                      .limits = {.queue = {.slots = 1, .waiting = 1},
                                                 .memory_bytes = 1 << 30,
@@ -82,6 +87,7 @@ static void close_all(struct set *s)
     jobs_free(s->jobs);
     sessions_free(s->sessions);
     artifacts_free(s->artifacts);
+    shares_free(s->shares);
 }
 
 static int make(void **state)

@@ -168,6 +168,12 @@ static void keys_are_found_and_revoked(void **state)
     assert_null(harness_one(h, STORE_FIND_KEY, NULL, "red")); // its only one is revoked
     SAME(harness_one(h, STORE_FIND_KEY, NULL, "blue")->key.id, "k2");
     assert_null(harness_one(h, STORE_FIND_KEY, NULL, "green"));
+    q = (struct store_query){.kind = STORE_LIST_KEY_TEAMS, .limit = 10};
+    rows = harness_read(h, &q);
+    assert_int_equal(rows->n, 1);
+    SAME(rows->at[0].key.team, "blue");
+    q.team = text("blue");
+    assert_int_equal(harness_read(h, &q)->n, 0);
     SAME(harness_one(h, STORE_FIND_KEY, NULL, NULL)->key.id, "k2");
     w.key.id = text("k2");
     assert_int_equal(harness_write(h, &w).error, 0);
