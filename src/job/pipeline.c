@@ -82,15 +82,15 @@ static void finish(struct pipeline *p)
 
 void pipeline_lacks(struct pipeline *p, enum pipeline_lack lack, const char *what, int error)
 {
-    if (!p->sink->lacking || p->result.reason != REASON_OK) {
+    struct job job = p->job;
+    if (p->result.reason != REASON_OK || !p->sink->lacking ||
+        !p->sink->lacking(p->sink->ctx, lack, &job)) {
         pipeline_give_up(p, REASON_INTERNAL, what, error);
         return;
     }
+    p->job = (struct job){.stdin_fd = -1};
     p->at = AT_END;
     release(p);
-    struct job job = p->job;
-    p->job = (struct job){.stdin_fd = -1};
-    p->sink->lacking(p->sink->ctx, lack, &job);
 }
 
 static void begin(struct loop_timer *t)
@@ -153,6 +153,8 @@ void pipeline_set_place(struct pipeline *p, const struct pipeline_place *place)
 }
 
 const struct result *pipeline_result(const struct pipeline *p) { return &p->result; }
+
+bool pipeline_began(const struct pipeline *p) { return p->executed_at_ns != 0; }
 
 void pipeline_stop(struct pipeline *p, enum reason reason, const char *text)
 {

@@ -36,9 +36,10 @@ struct job_sink {
                  struct result *r); // the last call; r stays the pipeline's until it is freed
     // PREPARING, RUNNING, COLLECTING (only where there is something to collect), as they begin.
     void (*status)(void *ctx, enum job_status status);
-    // Nothing of the job has begun, for want of something that comes back: *job is the sink's, to
-    // be started again, and this is the last call instead of `done`. NULL: it ends as `internal`.
-    void (*lacking)(void *ctx, enum pipeline_lack lack, struct job *job);
+    // Nothing of the job has begun, for want of something that comes back. True: *job is the
+    // sink's, to be started again, and this was the last call. False, or NULL: it ends as
+    // `internal`.
+    bool (*lacking)(void *ctx, enum pipeline_lack lack, struct job *job);
 };
 
 // A session's workspace, and since when the job has waited. Zeroed: a one-shot workspace, and now.
@@ -85,6 +86,8 @@ int pipeline_start(struct loop *loop, struct runner *runner, const struct pipeli
 void pipeline_set_place(struct pipeline *p, const struct pipeline_place *place);
 // As it is now (under_way until `done`); valid as long as the pipeline.
 const struct result *pipeline_result(const struct pipeline *p);
+// Its program has begun: from there on it holds what a sandbox takes, until it is freed.
+bool pipeline_began(const struct pipeline *p);
 // TERM, KILL after 0.5 s; the verdict is `reason` unless there is one. Idempotent; harmless once
 // done.
 void pipeline_stop(struct pipeline *p, enum reason reason, const char *text);

@@ -1,5 +1,5 @@
 // The choice: rules 1, 3 and 4 of queue.h. Rule 2 is in the lists: what stands behind another job
-// of its session is in no team's list.
+// of its session is in no team's list. And why one that waits was not chosen.
 #include "queue/internal.h"
 
 enum { KEPT_PART = 4 }; // of the slots, at most
@@ -22,14 +22,19 @@ static bool team_may_start(const struct queue *q, const struct queue_team *t)
     return t->running == 0 || q->limits.slots - q->running > kept_slots(q);
 }
 
+// The first resource of which e needs more than there is in all; QUEUE_RESOURCES: none.
+static int short_in_all(const struct queue *q, const struct queue_entry *e)
+{
+    int r = 0;
+    while (r < QUEUE_RESOURCES && e->needs[r] <= q->capacity[r]) {
+        r++;
+    }
+    return r;
+}
+
 static bool could_ever_fit(const struct queue *q, const struct queue_entry *e)
 {
-    for (int r = 0; r < QUEUE_RESOURCES; r++) {
-        if (e->needs[r] > q->capacity[r]) {
-            return false;
-        }
-    }
-    return true;
+    return short_in_all(q, e) == QUEUE_RESOURCES;
 }
 
 static uint64_t left(const struct queue *q, int r)
@@ -37,28 +42,23 @@ static uint64_t left(const struct queue *q, int r)
     return q->capacity[r] > q->used[r] ? q->capacity[r] - q->used[r] : 0;
 }
 
-static bool fits(const struct queue *q, const struct queue_entry *e)
+// The first resource of which e needs more than is left, of that with what is kept for another one
+// (NULL: nothing is); QUEUE_RESOURCES: none.
+static int short_now(const struct queue *q, const struct queue_entry *e,
+                     const struct queue_entry *kept)
 {
     for (int r = 0; r < QUEUE_RESOURCES; r++) {
-        if (e->needs[r] > 0 && e->needs[r] > left(q, r)) {
-            return false;
+        uint64_t rest = left(q, r), others = kept ? kept->needs[r] : 0;
+        if (e->needs[r] > 0 && (rest < e->needs[r] || rest - e->needs[r] < others)) {
+            return r;
         }
     }
-    return true;
+    return QUEUE_RESOURCES;
 }
 
-// May e start without taking what is kept for another one?
-static bool leaves_enough(const struct queue *q, const struct queue_entry *e,
-                          const struct queue_entry *kept)
+static bool fits(const struct queue *q, const struct queue_entry *e, const struct queue_entry *kept)
 {
-    for (int r = 0; kept && r < QUEUE_RESOURCES; r++) {
-        uint64_t rest = left(q, r);
-        if (e->needs[r] > 0 && kept->needs[r] > 0 &&
-            (rest < e->needs[r] || rest - e->needs[r] < kept->needs[r])) {
-            return false;
-        }
-    }
-    return true;
+    return short_now(q, e, kept) == QUEUE_RESOURCES;
 }
 
 // For whom resources are kept now: not while waiting for them is in vain.
@@ -73,7 +73,7 @@ static struct queue_entry *first_that_fits(const struct queue *q, const struct q
 {
     int looked = 0;
     for (struct queue_entry *e = t->ready.first; e && looked < QUEUE_LOOK_AHEAD; e = e->after) {
-        if (fits(q, e) && leaves_enough(q, e, kept)) {
+        if (fits(q, e, kept)) {
             return e;
         }
         looked++;
@@ -93,7 +93,7 @@ static struct queue_entry *first_in_want(const struct queue *q, const struct que
     int looked = 0;
     for (struct queue_entry *e = t->ready.first; e && e != chosen; e = e->after) {
         if (could_ever_fit(q, e)) {
-            return fits(q, e) ? NULL : e;
+            return fits(q, e, NULL) ? NULL : e;
         }
         if (++looked == QUEUE_LOOK_AHEAD) {
             break;
@@ -128,7 +128,7 @@ struct queue_entry *queue_pick(struct queue *q)
         return NULL;
     }
     struct queue_entry *kept = kept_for(q);
-    if (kept && fits(q, kept)) {
+    if (kept && fits(q, kept, NULL)) {
         return kept;
     }
     struct queue_entry *best = NULL;
@@ -142,4 +142,39 @@ struct queue_entry *queue_pick(struct queue *q)
         count_passed(q, best);
     }
     return best;
+}
+
+enum queue_wait queue_why(const struct queue *q, const struct queue_entry *e)
+{
+    const struct queue_entry *kept = kept_for(q);
+    if (e->of_session && e->of_session->front != e) {
+        return QUEUE_FOR_SESSION;
+    }
+    if (!e->ready) {
+        return QUEUE_FOR_RELEASE;
+    }
+    const uint32_t bound = q->limits.team_running, slots = q->limits.slots;
+    const bool full = q->running >= slots;
+    if (!team_may_start(q, e->of_team) && (bound ? bound < slots : !full)) {
+        return bound ? QUEUE_FOR_TEAM : QUEUE_FOR_SHARE;
+    }
+    int r = short_in_all(q, e);
+    if (r == QUEUE_RESOURCES && !full) { // else it is what runs that has it
+        r = short_now(q, e, kept == e ? NULL : kept);
+    }
+    return r < QUEUE_RESOURCES ? QUEUE_FOR_RESOURCE + (enum queue_wait)r : QUEUE_FOR_SLOT;
+}
+
+bool queue_is_short(const struct queue *q, enum queue_resource *ret)
+{
+    int looked = 0;
+    for (const struct queue_entry *e = q->first; e && looked < QUEUE_LOOK_AHEAD;
+         e = e->all_after, looked++) {
+        int r = e->ready && team_may_start(q, e->of_team) ? short_in_all(q, e) : QUEUE_RESOURCES;
+        if (r < QUEUE_RESOURCES) {
+            *ret = (enum queue_resource)r;
+            return true;
+        }
+    }
+    return false;
 }

@@ -369,23 +369,19 @@ uint64_t queue_deadline_ns(const struct queue *q)
     return d ? d->due_ns : 0;
 }
 
-struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns)
+struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns, enum queue_wait *ret_why)
 {
     const struct deadline *d = heap_first(&q->deadlines);
     if (!d || d->due_ns > now_ns) {
         return NULL;
     }
     struct queue_entry *e = d->entry;
+    *ret_why = queue_why(q, e);
     queue_remove(q, e);
     return e;
 }
 
 // --- looks
-
-struct queue_entry *queue_waiting(const struct queue *q, const struct queue_entry *e)
-{
-    return e ? e->all_after : q->first;
-}
 
 void queue_stats(const struct queue *q, struct queue_stats *ret)
 {

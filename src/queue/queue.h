@@ -30,6 +30,17 @@ enum {
 // What a running job holds beside its slot.
 enum queue_resource { QUEUE_UIDS, QUEUE_MEMORY_BYTES, QUEUE_DISK_BYTES, QUEUE_RESOURCES };
 
+// What an entry waits for.
+enum queue_wait {
+    QUEUE_FOR_SLOT,     // its turn
+    QUEUE_FOR_RELEASE,  // it is held
+    QUEUE_FOR_SESSION,  // another one of its session is before it
+    QUEUE_FOR_TEAM,     // its team runs as many as it may
+    QUEUE_FOR_SHARE,    // the free slots are kept for teams that run nothing
+    QUEUE_FOR_RESOURCE, // and one more for each enum queue_resource
+    QUEUE_WAITS = QUEUE_FOR_RESOURCE + QUEUE_RESOURCES
+};
+
 enum queue_state { QUEUE_OUT, QUEUE_WAITING, QUEUE_RUNNING };
 
 // Positive answers of queue_add().
@@ -130,11 +141,15 @@ void queue_remove(struct queue *q, struct queue_entry *e);
 
 // When queue_expired() has something to say; 0: nothing to wait for.
 uint64_t queue_deadline_ns(const struct queue *q);
-// Takes out one entry that has waited beyond its deadline; NULL: there is none.
-struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns);
+// Takes out one entry that has waited beyond its deadline, and tells for what; NULL: there is none.
+struct queue_entry *queue_expired(struct queue *q, uint64_t now_ns, enum queue_wait *ret_why);
 
-// What waits, in the order of arrival; e NULL: the first. NULL at the end.
-struct queue_entry *queue_waiting(const struct queue *q, const struct queue_entry *e);
+// What a WAITING entry would still wait for if it were looked at now, by the capacities as they
+// were said last.
+enum queue_wait queue_why(const struct queue *q, const struct queue_entry *e);
+// Of which resource there is too little in all for one of those that could start otherwise, so that
+// it waits though a slot is free and whatever ends. Looks at the oldest. False: of none.
+bool queue_is_short(const struct queue *q, enum queue_resource *ret);
 void queue_stats(const struct queue *q, struct queue_stats *ret);
 
 #endif

@@ -42,6 +42,7 @@ int jobs_new(const struct jobs_config *c, struct jobs **ret)
     store_stats(c->store, &st);
     j->epoch = st.epoch;
     jobs_slots_init(j);
+    jobs_waits_init(j);
     int e = queue_new(&c->limits.queue, &j->queue);
     e = e ? e : jobs_restore(j);
     if (e) {
@@ -102,6 +103,7 @@ void jobs_drain(struct jobs *j, uint64_t limit_ms, void (*drained)(void *ctx), v
     j->drained_ctx = ctx;
     queue_set_mode(j->queue, QUEUE_STOPPED);
     loop_timer_clear(j->config.loop, &j->retry);
+    loop_timer_clear(j->config.loop, &j->calm);
     loop_timer_clear(j->config.loop, &j->sweep_due);
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
         if (t->at == TASK_WAITING && !t->accepted) {
@@ -124,7 +126,8 @@ void jobs_free(struct jobs *j)
     if (!j) {
         return;
     }
-    struct loop_timer *timers[] = {&j->soon, &j->deadline, &j->retry, &j->drain, &j->sweep_due};
+    struct loop_timer *timers[] = {&j->soon, &j->deadline,  &j->retry,
+                                   &j->calm, &j->sweep_due, &j->drain};
     for (size_t i = 0; i < ARRAY_LEN(timers); i++) {
         loop_timer_clear(j->config.loop, timers[i]);
     }

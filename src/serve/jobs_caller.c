@@ -19,10 +19,14 @@ static void caller_is_due(struct loop_timer *timer)
 {
     struct task *t = timer->ctx;
     struct jobs *j = t->jobs;
-    char text[160] = "The job did not end in its time, and was given up";
+    char text[240] = "The job did not end in its time, and was given up";
     if (t->tool_timeout_ms) {
-        snprintf(text, sizeof text, "Tool call timeout (%llus)",
-                 (unsigned long long)(t->tool_timeout_ms / 1000));
+        size_t len = (size_t)snprintf(text, sizeof text, "Tool call timeout (%llus)",
+                                      (unsigned long long)(t->tool_timeout_ms / 1000));
+        if (t->entry.state == QUEUE_WAITING) { // else it reads as if its program took that long
+            snprintf(text + len, sizeof text - len, ": it waited %s, and was never started",
+                     task_waits_for(t));
+        }
     }
     if (t->verdict == REASON_OK) {
         task_stop(t, REASON_CALLER_TIMEOUT, text);

@@ -5,6 +5,7 @@
 //   jobs_restore.c  what an older start left    jobs_sweep.c    results that were kept long enough
 //   jobs_stats.c    for /metrics                jobs_collect.c  jobs that only leave files
 //   jobs_caller.c   how long its caller waits   jobs_told.c     results on their way to readers
+//   jobs_wait.c     what they wait for
 #ifndef ISLE_SERVE_JOBS_INNER_H
 #define ISLE_SERVE_JOBS_INNER_H
 
@@ -66,8 +67,7 @@ struct task {
     struct job_sink sink;
     struct session_lease lease;
     bool leased;
-    unsigned tries;        // that ended for want of memory
-    const char *waits_for; // what it was put back for; NULL: only for its turn
+    unsigned tries; // in a row that ended for want of memory while no other job ran
     struct artifacts_writer writer;
     struct gathering *gathering; // of jobs_collect(), while files are read; else NULL
     struct work keep;            // artifacts and, of a long result, its JSON, on a thread
@@ -108,6 +108,8 @@ struct jobs {
     struct task *soon_first, **soon_end;
     struct loop_timer soon, deadline, retry;
     bool lacking[QUEUE_RESOURCES]; // until something ends, or `retry`
+    enum queue_wait short_of;      // what the log was told that jobs wait for; FOR_SLOT: nothing
+    struct loop_timer calm;        // ... until it is told that they do not any more
     uint64_t memory_bytes;
     int64_t epoch;
     bool closed; // nothing new is taken in, or begins
@@ -145,6 +147,18 @@ void jobs_pump_soon(struct jobs *j);
 void jobs_slots_init(struct jobs *j);
 // Ends a job that waits or runs, by that verdict unless it has one.
 void task_stop(struct task *t, enum reason reason, const char *text);
+
+// jobs_wait.c
+void jobs_waits_init(struct jobs *j);
+// Tells the queue what there is now.
+void jobs_look_at_resources(struct jobs *j);
+// "for ...": of one that waits in the queue.
+const char *task_waits_for(const struct task *t);
+// Those whose time in the queue is over end, and say what they waited for.
+void jobs_expire(struct jobs *j, uint64_t now_ns);
+// A line in the log when jobs begin to wait for something that the host has too little of, and one
+// when that is over. may_start: some wait, and slots are free.
+void jobs_tell_short(struct jobs *j, bool may_start);
 
 // jobs_collect.c
 void gathering_free(struct gathering *g); // NULL is harmless; no thread may have it

@@ -3,8 +3,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "workspace/disk.h"
-#include "workspace/uids.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,7 +11,9 @@
 enum {
     RETRY_MS = 500,              // when something is short and nothing of ours will give it back
     LOAD_HERE_BYTES = 128 << 10, // a longer request is parsed on a thread
-    MEMORY_TRIES = 5, // a job that cannot begin for want of memory so often cannot at all
+    // A job that has not found memory so often in a row, while nothing else of ours ran that might
+    // have given some back, cannot begin at all.
+    MEMORY_TRIES = 5,
 };
 
 // ---- The loop's next turn ----------------------------------------------------------------------
@@ -217,30 +217,36 @@ static void on_done(void *ctx, struct result *r)
     }
 }
 
-static const char *const waits_for[QUEUE_RESOURCES] = {
-    [QUEUE_UIDS] = " for a user id of its own",
-    [QUEUE_MEMORY_BYTES] = " for memory of the host",
-    [QUEUE_DISK_BYTES] = " for room on the disk of the data folder",
-};
-
 // It is put back into the queue until there is more.
-static void lacks(struct task *t, enum queue_resource r)
+static void lacks(struct task *t, enum queue_resource r) { t->jobs->lacking[r] = true; }
+
+static bool others_run(const struct task *t)
 {
-    t->jobs->lacking[r] = true;
-    t->waits_for = waits_for[r];
+    const struct jobs *j = t->jobs;
+    const struct task *o = task_next(j, NULL);
+    while (o && (o == t || !o->pipeline || !pipeline_began(o->pipeline))) {
+        o = task_next(j, o);
+    }
+    return o != NULL;
 }
 
-static void on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
+static bool on_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
 {
     static const enum queue_resource of[] = {[PIPELINE_NO_UID] = QUEUE_UIDS,
                                              [PIPELINE_NO_DISK] = QUEUE_DISK_BYTES,
                                              [PIPELINE_NO_MEMORY] = QUEUE_MEMORY_BYTES};
     struct task *t = ctx;
+    if (lack == PIPELINE_NO_MEMORY) {
+        t->tries = others_run(t) ? 0 : t->tries + 1;
+        if (t->tries > MEMORY_TRIES) {
+            return false;
+        }
+    }
     t->job = *job;
     t->loaded = true;
-    t->tries += lack == PIPELINE_NO_MEMORY;
     lacks(t, of[lack]);
     jobs_soon(t, TASK_REAP | TASK_PUT_BACK);
+    return true;
 }
 
 static void run(struct task *t)
@@ -263,7 +269,7 @@ static void run(struct task *t)
                                 .artifact_data = on_artifact_data,
                                 .done = on_done,
                                 .status = on_status,
-                                .lacking = t->tries < MEMORY_TRIES ? on_lacking : NULL};
+                                .lacking = on_lacking};
     j->held_bytes -= t->held_bytes;
     t->held_bytes = 0;
     t->loaded = false;
@@ -431,60 +437,6 @@ static void begin(struct task *t)
 
 // ---- Next --------------------------------------------------------------------------------------
 
-static uint64_t free_disk(const struct jobs *j)
-{
-    uint64_t left = UINT64_MAX; // when nobody knows the job itself will say
-    disk_left(j->config.pipeline->workspace_root, &left);
-    return left;
-}
-
-// What there is now. One job may always run, whatever it asks for, unless there is nothing at all.
-static void look_at_resources(struct jobs *j)
-{
-    struct queue_stats s;
-    queue_stats(j->queue, &s);
-    queue_set_teams(j->queue, shares_teams(j->config.shares));
-    uint64_t have[QUEUE_RESOURCES] = {
-        [QUEUE_UIDS] = s.used[QUEUE_UIDS] + uids_left(j->config.pipeline->uids),
-        [QUEUE_MEMORY_BYTES] = j->memory_bytes,
-        [QUEUE_DISK_BYTES] = free_disk(j),
-    };
-    if (s.running == 0 && have[QUEUE_DISK_BYTES] > 0) {
-        have[QUEUE_DISK_BYTES] = UINT64_MAX;
-    }
-    for (int r = 0; r < QUEUE_RESOURCES; r++) {
-        queue_set_capacity(j->queue, (enum queue_resource)r, j->lacking[r] ? s.used[r] : have[r]);
-    }
-}
-
-// For its turn alone, or else for what: where a slot is free it is not that.
-static const char *waited_for(const struct task *t)
-{
-    const struct jobs *j = t->jobs;
-    struct queue_stats s;
-    queue_stats(j->queue, &s);
-    if (!t->waits_for && s.running == 0 && free_disk(j) < t->entry.needs[QUEUE_DISK_BYTES]) {
-        return waits_for[QUEUE_DISK_BYTES];
-    }
-    return t->waits_for ? t->waits_for : "";
-}
-
-static void expire(struct jobs *j, uint64_t now)
-{
-    struct queue_entry *e;
-    while ((e = queue_expired(j->queue, now))) {
-        struct task *t = e->ctx;
-        char text[160];
-        snprintf(text, sizeof text,
-                 "No worker was free within %llu s: the job waited%s, and was never started",
-                 (unsigned long long)(j->config.limits.queue_timeout_ms / 1000), waited_for(t));
-        task_set_verdict(t, REASON_QUEUE_TIMEOUT, STAGE_QUEUE, text);
-        if (t->at == TASK_WAITING) { // else its row is on its way, and it ends after that
-            jobs_soon(t, TASK_END | TASK_REAP);
-        }
-    }
-}
-
 static void set_deadline(struct jobs *j, uint64_t now)
 {
     uint64_t due = queue_deadline_ns(j->queue);
@@ -500,19 +452,20 @@ static void pump(struct jobs *j)
     uint64_t now = clock_now_ns();
     struct queue_entry *e = NULL;
     struct queue_stats s;
-    expire(j, now);
+    jobs_expire(j, now);
     do {
         queue_stats(j->queue, &s);
         if (s.waiting == 0) {
             break;
         }
-        look_at_resources(j);
+        jobs_look_at_resources(j);
         e = queue_next(j->queue, now);
         if (e) {
             begin(e->ctx);
         }
     } while (e);
     set_deadline(j, now);
+    jobs_tell_short(j, s.waiting > 0 && s.running < j->config.limits.queue.slots && !j->closed);
     if (s.waiting > 0 && s.running == 0 && !j->closed && !j->retry.due_ns) {
         // nothing of ours will end and give back what is short
         loop_timer_set(j->config.loop, &j->retry, RETRY_MS * NS_PER_MS);
@@ -541,6 +494,7 @@ static void deadline_is_due(struct loop_timer *timer) { pump(timer->ctx); }
 static void try_again(struct loop_timer *timer)
 {
     struct jobs *j = timer->ctx;
+    jobs_expire(j, clock_now_ns()); // while it is known what was lacking
     memset(j->lacking, 0, sizeof j->lacking);
     pump(j);
 }

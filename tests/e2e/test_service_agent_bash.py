@@ -308,10 +308,19 @@ def test_bounds_of_the_service(isle):
     """STREAM_TOOL_TIMEOUT_CODE, and the end of the service."""
     assert isle
     with serving({"STREAM_TOOL_TIMEOUT_CODE": "2", "SANDBOX_DRAIN_SECONDS": "1"}) as s:
-        agent = Agent(s)
+        agent, behind = Agent(s), Agent(s.client())
+        first = s.submit({"command": ["sleep", "60"], "session_id": behind.session})
         begin = time.monotonic()
-        r = agent.bash("echo begun; sleep 60", timeout=600)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            unstarted = pool.submit(behind.bash, "echo begun")
+            r = agent.bash("echo begun; sleep 60", timeout=600)
+            never = unstarted.result()
         assert time.monotonic() - begin < 10 * harness.SLOW
+        why = "Tool call timeout (2s): it waited for an earlier job of its session, and was never started"
+        assert (never["timed_out"], never["reason"], never["error"]) == (True, "caller_timeout", why)
+        assert (never["stdout"], never["exit_code"]) == ("", None)
+        assert s.job(never["job_id"])["metadata"]["stage"] == "queue"
+        s.cancel(first)
         assert (r["timed_out"], r["reason"], r["error"]) == (True, "caller_timeout", "Tool call timeout (2s)")
         assert r["stdout"] == "begun\n"
         answers = []

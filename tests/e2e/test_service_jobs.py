@@ -21,6 +21,7 @@ import harness
 import pytest
 import service
 import service_faults
+from agent_session import Agent
 
 SLOW = harness.SLOW
 SLEEP = {"command": ["sleep", "60"]}
@@ -574,20 +575,46 @@ def write_until(file: pathlib.Path, left: int) -> None:
             f.write(bytes(min(more, 1 << 20)))
 
 
+def test_a_shortage_lasts_as_long_as_another_job_runs():
+    """No sandbox can be made, as often as it is tried, while another job runs that might give back what is short."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "3"}) as s:
+        running = s.submit(SLEEP)
+        until_status(s, running, "running")
+        with service_faults.without_namespaces(s, "user"):
+            waiting = s.submit({"command": ["echo", "ran"]})
+            for _ in range(8):  # another's end is when it is tried again
+                tries = s.metric("isle_jobs_put_back_total")
+                s.cancel(s.submit(TRUE))
+                assert harness.until(lambda n=tries: s.metric("isle_jobs_put_back_total") > n, 10)
+            assert s.job(waiting)["status"] in ("queued", "preparing", "running")
+            assert {r["for"] for r in s.log_rows() if r["event"] == "jobs wait"} == {"memory"}
+        assert s.wait(waiting)["result"] == "ran"
+        assert s.ready()
+        s.cancel(running)
+
+
 def test_a_full_disk_is_waited_for():
     """Jobs wait while the data folder's disk is at its floor, and run when it is not; what cannot be stored is said."""
     with service.variants.folder("isle-disk-") as folder:
         folder.chmod(0o755)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "isle-test", folder], check=True)
         try:
-            s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0", "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3"})
+            settings = {"SANDBOX_QUEUE_TIMEOUT_SECONDS": "3", "STREAM_TOOL_TIMEOUT_CODE": "1"}
+            s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0"} | settings)
             try:
                 s.start()
                 assert s.python("return 1")["result"] == 1
+                agent = Agent(s.client())
                 fill = folder / "fill"
                 write_until(fill, left=5 << 20)  # half of what is kept free of these 200 MB: the store goes on
-                late = s.python("return 1")
-                assert late["reason"] == "queue_timeout" and "room on the disk" in late["error"], late
+                disk = "for room on the disk of the data folder (SANDBOX_WORKSPACE_ROOT), and was never started"
+                with concurrent.futures.ThreadPoolExecutor(1) as pool:
+                    call = pool.submit(agent.bash, "echo ran")
+                    late = s.python("return 1")
+                    r = call.result()
+                assert (late["reason"], late["error"]) == ("queue_timeout", f"The job waited 3 s {disk}"), late
+                assert (r["reason"], r["error"]) == ("caller_timeout", f"Tool call timeout (1s): it waited {disk}"), r
+                assert r["timed_out"] and r["stdout"] == "" and r["exit_code"] is None, r
                 said = s.get("/readyz")
                 assert said.status == 503 and "no room in the data folder" in said.msg, said
                 assert s.metric("isle_ready") == s.metric("isle_data_free_bytes") == 0
@@ -601,9 +628,11 @@ def test_a_full_disk_is_waited_for():
                     fill.unlink()
                     assert waiting.result()["result"] == 2
                 assert harness.until(s.ready, 30) and s.metric("isle_data_free_bytes") > 100 << 20
+                assert {r["for"] for r in s.log_rows() if r["event"] == "jobs wait"} == {"disk"}
                 if a.status == 202:
                     assert s.wait(a.data["job_id"])["success"]
                 assert s.submit(TRUE)
+                assert harness.until(lambda: any(r["event"] == "jobs wait no more" for r in s.log_rows()), 10)
                 s.stop()
             finally:
                 s.abandon()

@@ -275,6 +275,22 @@ def test_TMO_16_old_ones_go(isle):
         assert gone(s, ids[1])
 
 
+def test_a_job_that_waits_when_its_session_expires(isle):
+    """It ends when its turn comes, unstarted, and says why."""
+    assert isle
+    with serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        ident = new(s)
+        running = s.submit({"command": ["sleep", "60"]})
+        assert harness.until(lambda: s.job(running)["status"] == "running", 10)
+        queued = s.submit({"command": ["true"], "session_id": ident})
+        s.kill("service")
+        backdate(s, [ident], int(time.time() * 1000) - 1000)
+        s.start()
+        r = s.wait(queued)
+        assert (r["reason"], r["exit_code"]) == ("policy", None) and "session has expired" in r["error"], r
+        assert s.get(f"{SESSIONS}/{ident}").status == 410
+
+
 def test_survives_a_kill(isle):
     """Files and owner stay; what was half uploaded, thrown away or nobody's is gone after the next start."""
     assert isle

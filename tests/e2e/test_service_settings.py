@@ -126,12 +126,12 @@ def test_largest_artifact(service, change):
 
 
 @contextlib.contextmanager
-def jobs(service: Service, n: int):
+def jobs(service: Service, n: int, **fields: str):
     """So many that sleep; cancelled at the end."""
     ids = []
     try:
         for _ in range(n):
-            ids.append(service.submit(SLEEP))
+            ids.append(service.submit(SLEEP | fields))
         yield ids
     finally:
         for ident in ids:
@@ -159,9 +159,21 @@ def test_slots_and_bounds_of_the_queue(service, change):
 
 
 def test_wait_in_the_queue(service, change):
+    def waited(ident: str) -> str:
+        r = service.wait(ident, within=10)
+        assert (r["reason"], r["metadata"]["stage"]) == ("queue_timeout", "queue"), r
+        return r["error"]
+
+    session = service.post(f"{API}/sandbox/sessions", {}).data["session_id"]
     change(SANDBOX_WORKER_CONCURRENCY=1, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
     with jobs(service, 2) as (_, second):
-        assert service.wait(second, within=10)["reason"] == "queue_timeout"
+        assert waited(second) == "No worker was free within 1 s: the job waited, and was never started"
+    change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
+    with jobs(service, 2, session_id=session) as (_, second):
+        assert waited(second) == "The job waited 1 s for an earlier job of its session, and was never started"
+    change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_TIMEOUT_SECONDS=1, SANDBOX_TEAM_CONCURRENCY=1)
+    with jobs(service, 2) as (_, second):
+        assert waited(second).startswith("The job waited 1 s for another job of its team to end")
 
 
 def test_longest_call_of_a_tool(service, change):

@@ -203,8 +203,8 @@ def test_a_new_version_is_what_runs(red: Client):
 # ---- Time
 
 
-def is_timeout(r: dict, took: float) -> bool:
-    text = f"Tool call timeout ({BOUND}s)"
+def is_timeout(r: dict, took: float, why: str = "") -> bool:
+    text = f"Tool call timeout ({BOUND}s){why}"
     assert (r["success"], r["reason"], r["error"]) == (False, "caller_timeout", text), r
     assert BOUND - 0.05 <= took < BOUND + 2 * SLOW, took
     return True
@@ -218,17 +218,19 @@ def test_a_call_ends_at_the_bound(red: Client):
     assert red.job(r["job_id"])["reason"] == "caller_timeout"
 
 
-def test_the_wait_in_the_queue_is_part_of_it(red: Client):
+def test_the_wait_in_the_queue_is_part_of_it(red: Client, blue: Client):
     """Both workers are busy, and stay so: the call ends unstarted."""
     save(red, "quick", "return 1")
-    busy = [red.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}) for _ in range(2)]
-    assert harness.until(lambda: all(red.job(j)["status"] == "running" for j in busy), 10)
+    busy = [(c, c.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}})) for c in (red, blue)]
+    assert harness.until(lambda: all(c.job(j)["status"] == "running" for c, j in busy), 10)
     began = time.monotonic()
     r = run(red, "quick")
-    assert is_timeout(r, time.monotonic() - began)
-    assert r["exit_code"] is None and red.job(r["job_id"])["metadata"]["started_at"] is None
-    for j in busy:
-        red.cancel(j)
+    why = ": it waited for a free worker (SANDBOX_WORKER_CONCURRENCY), and was never started"
+    assert is_timeout(r, time.monotonic() - began, why)
+    metadata = red.job(r["job_id"])["metadata"]
+    assert r["exit_code"] is None and (metadata["started_at"], metadata["stage"]) == (None, "queue"), metadata
+    for c, j in busy:
+        c.cancel(j)
     assert run(red, "quick")["result"] == 1
 
 

@@ -22,6 +22,7 @@ struct bench {
     int root;
     int statuses[8], n_statuses;
     int done, lacked;
+    bool does_not_wait;
     enum pipeline_lack lack;
     enum reason reason;
     int64_t queued_ms, disk_bytes;
@@ -48,12 +49,16 @@ static void sink_done(void *ctx, struct result *r)
     snprintf(b->error, sizeof b->error, "%s", r->error ? r->error : "");
 }
 
-static void sink_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
+static bool sink_lacking(void *ctx, enum pipeline_lack lack, struct job *job)
 {
     struct bench *b = ctx;
     b->lacked++;
     b->lack = lack;
+    if (b->does_not_wait) {
+        return false;
+    }
     b->back = *job;
+    return true;
 }
 
 static void begin(struct bench *b)
@@ -164,7 +169,10 @@ static void without_a_uid_the_job_comes_back_and_can_begin_again(void **state)
     uids_give(&b.uids, taken);
     assert_int_equal(uids_left(&b.uids), 1);
     start_job(&b, &b.back);
-    run_well(&b, started(&b).tag);
+    const uint32_t tag = started(&b).tag;
+    assert_false(pipeline_began(b.pipeline));
+    run_well(&b, tag);
+    assert_true(pipeline_began(b.pipeline));
     assert_int_equal(b.reason, REASON_OK);
     assert_int_equal(uids_left(&b.uids), 1);
     end(&b);
@@ -204,6 +212,14 @@ static void whoever_cannot_wait_hears_of_it_as_an_end(void **state)
     assert_int_equal(b.done, 1);
     assert_int_equal(b.reason, REASON_INTERNAL);
     assert_non_null(strstr(b.error, "no uid"));
+    pipeline_free(b.pipeline);
+    b.sink.lacking = sink_lacking; // nor does one that is asked
+    b.does_not_wait = true;
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    loop_step(b.fake.loop, 100);
+    assert_int_equal(b.lacked, 1);
+    assert_int_equal(b.done, 2);
+    assert_int_equal(b.reason, REASON_INTERNAL);
     end(&b);
 }
 

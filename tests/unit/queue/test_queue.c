@@ -189,6 +189,7 @@ static void what_was_kept_is_used_when_all_have_work(void **state)
     }
     queue_finish(q, &b, 2);
     expect(q, NULL); // its slot is kept for its next job
+    assert_int_equal(queue_why(q, &a[3]), QUEUE_FOR_SHARE);
     queue_finish(q, &a[0], 2);
     expect(q, &a[3]);
     queue_set_teams(q, 1); // its key was revoked
@@ -342,11 +343,13 @@ static void deadlines_come_in_order(void **state)
     add(q, &late, 1);
     add(q, &soon, 1);
     assert_int_equal(queue_deadline_ns(q), 100);
-    assert_null(queue_expired(q, 99));
-    assert_ptr_equal(queue_expired(q, 1000), &soon);
+    enum queue_wait why;
+    assert_null(queue_expired(q, 99, &why));
+    assert_ptr_equal(queue_expired(q, 1000, &why), &soon);
+    assert_int_equal(why, QUEUE_FOR_SLOT);
     assert_int_equal(soon.state, QUEUE_OUT);
-    assert_ptr_equal(queue_expired(q, 1000), &late);
-    assert_null(queue_expired(q, 1000));
+    assert_ptr_equal(queue_expired(q, 1000, &why), &late);
+    assert_null(queue_expired(q, 1000, &why));
     assert_int_equal(queue_deadline_ns(q), 0);
     assert_int_equal(runs.state, QUEUE_RUNNING);
     queue_finish(q, &runs, 2);
@@ -433,6 +436,80 @@ static void what_can_never_fit_holds_nobody_up(void **state)
     queue_free(q);
 }
 
+static void why_one_waits(void **state)
+{
+    (void)state;
+    struct queue *q;
+    const struct queue_limits limits = {.slots = 3, .team_running = 2, .waiting = 10};
+    struct queue_entry a = job("t", "s"), behind = job("t", "s"), big = job("u", NULL),
+                       held = job("u", NULL), b = job("t", NULL), c = job("t", NULL),
+                       last = job("v", NULL), huge = job("v", NULL);
+    enum queue_resource r;
+    assert_int_equal(queue_new(&limits, &q), 0);
+    queue_set_capacity(q, QUEUE_MEMORY_BYTES, 10);
+    a.needs[QUEUE_MEMORY_BYTES] = big.needs[QUEUE_MEMORY_BYTES] = 6;
+    huge.needs[QUEUE_DISK_BYTES] = 1;
+    held.held = true;
+    add(q, &a, 1);
+    add(q, &behind, 1);
+    add(q, &big, 1);
+    add(q, &held, 1);
+    expect(q, &a);
+    expect(q, NULL);
+    assert_int_equal(queue_why(q, &behind), QUEUE_FOR_SESSION);
+    assert_int_equal(queue_why(q, &big), QUEUE_FOR_RESOURCE + (int)QUEUE_MEMORY_BYTES);
+    assert_int_equal(queue_why(q, &held), QUEUE_FOR_RELEASE);
+    assert_false(queue_is_short(q, &r)); // what runs has it, and gives it back
+    add(q, &b, 1);
+    expect(q, &b);
+    add(q, &c, 1);
+    expect(q, NULL);
+    assert_int_equal(queue_why(q, &c), QUEUE_FOR_TEAM);
+    add(q, &last, 1);
+    expect(q, &last); // the last slot
+    assert_int_equal(queue_why(q, &big), QUEUE_FOR_SLOT);
+    assert_int_equal(queue_why(q, &behind), QUEUE_FOR_SESSION);
+    queue_set_capacity(q, QUEUE_DISK_BYTES, 0);
+    add(q, &huge, 1); // a slot would not help it
+    assert_int_equal(queue_why(q, &huge), QUEUE_FOR_RESOURCE + (int)QUEUE_DISK_BYTES);
+    assert_true(queue_is_short(q, &r));
+    assert_int_equal(r, QUEUE_DISK_BYTES);
+    queue_set_capacity(q, QUEUE_DISK_BYTES, 1); // and what it waits for may change
+    assert_int_equal(queue_why(q, &huge), QUEUE_FOR_SLOT);
+    assert_false(queue_is_short(q, &r));
+    queue_finish(q, &last, 2);
+    queue_finish(q, &a, 2);
+    expect(q, &big);
+    expect(q, &huge);
+    assert_int_equal(queue_why(q, &behind), QUEUE_FOR_SLOT);
+    queue_free(q);
+}
+
+static void what_is_kept_for_another_is_waited_for(void **state)
+{
+    (void)state;
+    struct queue *q = queue_of(4);
+    struct queue_entry first = job("t", NULL), big = job("t", NULL), small[QUEUE_PASSES + 1];
+    queue_set_capacity(q, QUEUE_UIDS, 10);
+    first.needs[QUEUE_UIDS] = 3;
+    big.needs[QUEUE_UIDS] = 10;
+    add(q, &first, 1);
+    expect(q, &first);
+    add(q, &big, 1);
+    for (int i = 0; i <= QUEUE_PASSES; i++) {
+        small[i] = job("t", NULL);
+        small[i].needs[QUEUE_UIDS] = 1;
+        add(q, &small[i], 1);
+        expect(q, i < QUEUE_PASSES ? &small[i] : NULL);
+        if (i < QUEUE_PASSES) {
+            queue_finish(q, &small[i], 2);
+        }
+    }
+    assert_int_equal(queue_why(q, &big), QUEUE_FOR_RESOURCE + (int)QUEUE_UIDS);
+    assert_int_equal(queue_why(q, &small[QUEUE_PASSES]), QUEUE_FOR_RESOURCE + (int)QUEUE_UIDS);
+    queue_free(q);
+}
+
 static void a_job_that_is_put_back_has_its_old_place(void **state)
 {
     (void)state;
@@ -448,8 +525,6 @@ static void a_job_that_is_put_back_has_its_old_place(void **state)
     queue_put_back(q, &a);
     assert_int_equal(a.state, QUEUE_WAITING);
     assert_int_equal(queue_deadline_ns(q), 77);
-    assert_ptr_equal(queue_waiting(q, NULL), &a);
-    assert_ptr_equal(queue_waiting(q, &a), &b);
     expect(q, &c); // and not b, which is behind a
     expect(q, NULL);
     queue_set_capacity(q, QUEUE_UIDS, 1);
@@ -560,6 +635,8 @@ int main(void)
         cmocka_unit_test(what_does_not_fit_waits_and_others_pass),
         cmocka_unit_test(what_does_not_fit_is_not_passed_for_ever),
         cmocka_unit_test(what_can_never_fit_holds_nobody_up),
+        cmocka_unit_test(why_one_waits),
+        cmocka_unit_test(what_is_kept_for_another_is_waited_for),
         cmocka_unit_test(a_job_that_is_put_back_has_its_old_place),
         cmocka_unit_test(it_drains),
         cmocka_unit_test(a_held_job_keeps_its_place_and_others_start),

@@ -218,16 +218,52 @@ static void touch_one(struct model *m, int i)
     }
 }
 
+// Of which resource it needs more than that; QUEUE_RESOURCES: of none.
+static int needs_more_than(const struct model *m, int i, bool left)
+{
+    int r = 0;
+    while (r < QUEUE_RESOURCES &&
+           (m->jobs[i].needs[r] == 0 ||
+            m->jobs[i].needs[r] + (left ? used(m, r) : 0) <= m->capacity[r])) {
+        r++;
+    }
+    return r;
+}
+
+static void check_why(const struct model *m, int i, enum queue_wait why)
+{
+    const uint32_t bound = m->limits.team_running;
+    const bool team = team_may_start(m, m->jobs[i].team);
+    const bool slot = count(m, QUEUE_RUNNING, NULL) < m->limits.slots;
+    const int in_all = needs_more_than(m, i, false), left = needs_more_than(m, i, true);
+    if (session_is_before(m, i)) {
+        assert_int_equal(why, QUEUE_FOR_SESSION);
+    } else if (!team && (bound ? bound < m->limits.slots : slot)) {
+        assert_int_equal(why, bound ? QUEUE_FOR_TEAM : QUEUE_FOR_SHARE);
+    } else if (in_all < QUEUE_RESOURCES) {
+        assert_int_equal(why, QUEUE_FOR_RESOURCE + in_all);
+    } else if (!slot || left == QUEUE_RESOURCES) { // or for what is kept for another one
+        assert_true(why == QUEUE_FOR_SLOT ||
+                    (slot && why >= QUEUE_FOR_RESOURCE && someone_is_due(m)));
+    } else {
+        assert_true(why == QUEUE_FOR_RESOURCE + (unsigned)left ||
+                    (why >= QUEUE_FOR_RESOURCE && someone_is_due(m)));
+    }
+}
+
 static void expire(struct model *m)
 {
     struct queue_entry *e;
     uint64_t last_ns = 0;
-    while ((e = queue_expired(m->q, m->now_ns))) {
+    enum queue_wait why;
+    while ((e = queue_expired(m->q, m->now_ns, &why))) {
         uint64_t due_ns = e->wait_deadline_ns;
         assert_true(due_ns != 0 && due_ns <= m->now_ns && due_ns >= last_ns);
         last_ns = due_ns;
-        assert_int_equal(m->state[e - m->jobs], QUEUE_WAITING);
-        m->state[e - m->jobs] = QUEUE_OUT;
+        const int i = (int)(e - m->jobs);
+        assert_int_equal(m->state[i], QUEUE_WAITING);
+        check_why(m, i, why);
+        m->state[i] = QUEUE_OUT;
     }
     for (int i = 0; i < JOBS; i++) { // nobody was forgotten
         if (m->state[i] == QUEUE_WAITING) {
@@ -247,15 +283,6 @@ static void compare(const struct model *m)
     for (int r = 0; r < QUEUE_RESOURCES; r++) {
         assert_int_equal(st.used[r], used(m, r));
     }
-    uint32_t seen = 0;
-    uint64_t last = 0;
-    for (struct queue_entry *e = queue_waiting(m->q, NULL); e; e = queue_waiting(m->q, e)) {
-        assert_int_equal(m->state[e - m->jobs], QUEUE_WAITING);
-        assert_true(m->order[e - m->jobs] > last);
-        last = m->order[e - m->jobs];
-        seen++;
-    }
-    assert_int_equal(seen, st.waiting);
     for (int i = 0; i < JOBS; i++) {
         assert_int_equal(m->jobs[i].state, m->state[i]);
     }

@@ -305,6 +305,13 @@ static bool none_active(void *ctx)
     return stats.active == 0 && nothing_left(ctx);
 }
 
+static bool all_ended(void *ctx)
+{
+    struct sessions_stats stats;
+    sessions_stats(((struct set *)ctx)->sessions, &stats);
+    return stats.active == 0;
+}
+
 static void test_expired(void **state)
 {
     struct set *s = *state;
@@ -315,6 +322,14 @@ static void test_expired(void **state)
     assert_int_equal(stats.active, 7);
     assert_int_equal(get(s, "a", "0190c3f0-0000-7000-8000-000000000003"), 0);
     assert_int_equal(uids_claim(&s->uids, PLAN_UID_WORKSPACE_0 + 103), -EBUSY);
+    const char *busy = "0190c3f0-0000-7000-8000-000000000004"; // it goes on to its end, and no more
+    struct session_lease running, next;
+    place_folder(&s->place, path(busy, "/t"));
+    assert_int_equal(sessions_lease(s->sessions, "a", busy, &running), 0);
+    place_run(&s->place, all_ended, s);
+    assert_int_equal(sessions_lease(s->sessions, "a", busy, &next), SESSIONS_EXPIRED);
+    assert_true(place_has(&s->place, path(busy, "/w")));
+    sessions_release(s->sessions, &running, SESSIONS_UNCHANGED);
     place_run(&s->place, none_active, s);
     assert_int_equal(place_count(&s->place, "kept"), 0);
     assert_int_equal(get(s, "a", "0190c3f0-0000-7000-8000-000000000003"), SESSIONS_EXPIRED);
