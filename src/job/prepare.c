@@ -52,6 +52,15 @@ static bool host_is_full(const struct pipeline *p, const struct stage_error *err
     return error->no_room && p->plan.start.workspace_kind == PLAN_WORKSPACE_FOLDER;
 }
 
+// A session's files are left alone until there is room for all that replaces them: who waits for
+// it, perhaps in vain, has changed nothing.
+static bool session_has_room(const struct pipeline *p)
+{
+    uint64_t left;
+    return !p->place.workspace || p->staged_bytes == 0 || disk_left(p->measured, &left) ||
+           left >= p->staged_bytes;
+}
+
 // The accounting of a folder. A session's counts from what is there already, its /tmp included.
 static int begin_counting(struct pipeline *p)
 {
@@ -79,8 +88,12 @@ static void stage(struct pipeline *p)
         cannot(p, cannot_make, e);
         return;
     }
+    if (!session_has_room(p)) {
+        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, -ENOSPC);
+        return;
+    }
     e = stage_files(p->workspace, &p->job, p->owner, p->plan.workspace_bytes, &error);
-    if (e && host_is_full(p, &error) && !p->place.workspace) {
+    if (e && host_is_full(p, &error)) {
         pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, e);
         return;
     }
@@ -204,6 +217,7 @@ void stage_prepare(struct pipeline *p)
         return;
     }
     struct lower_staged staged = {need.bytes, need.inodes - 1};
+    p->staged_bytes = need.bytes;
     lower_job(&p->job, &p->config->host, &staged, &p->plan);
     if (p->place.workspace) {
         lower_into_session(&p->job, &p->plan);

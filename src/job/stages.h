@@ -37,8 +37,9 @@ struct pipeline {
     uint32_t uid;   // of the workspace, in plans
     uint32_t owner; // of its files: the same, or inner root where there is no other id
     bool has_tmpfs, has_folder, was_ready;
-    int workspace; // -1: none yet
-    int measured;  // the folder that `disk` counts: a session's, with its /tmp; -1: `workspace`
+    uint64_t staged_bytes; // of all input files, in whole pages
+    int workspace;         // -1: none yet
+    int measured; // the folder that `disk` counts: a session's, with its /tmp; -1: `workspace`
     struct disk disk;
     struct runner_call call; // PLAN_TMPFS, then PLAN_START
     // install.c

@@ -18,6 +18,7 @@ enum { PAGE_BYTES = 4096, COPY_BYTES = 1 << 20 };
 
 static int fail(struct stage_error *error, int e, const char *target, const char *why)
 {
+    error->no_room = e == -ENOSPC;
     snprintf(error->text, sizeof error->text, "input_files: %.200s: %.200s", target, why);
     return e;
 }
@@ -132,16 +133,20 @@ static int stage_file(int workspace, const struct job_file *f, uid_t uid, uint64
         return fail_path(error, to, f->target);
     }
     int64_t n = f->content ? put(f, to, *budget) : copy(f->fd, to, *budget);
-    if (n < 0 && n != -ENOSPC) {
-        return fail(error, (int)n, f->target, strerror((int)-n));
+    if (n < 0 || (uint64_t)n > *budget) {
+        unlinkat(parent, name, 0); // no half of it stays in a session, and nothing that is not its
     }
-    error->no_room = n < 0;
-    if (n < 0) { // a tmpfs of that size, or a folder on the host's disk
+    if (n == -ENOSPC) { // a tmpfs of that size, or a folder on the host's disk
         return fail(error, -ENOSPC, f->target,
                     "no space left, within limits.disk_mb or on the disk of the workspaces");
     }
+    if (n < 0) {
+        return fail(error, (int)n, f->target, strerror((int)-n));
+    }
     if ((uint64_t)n > *budget) {
-        return fail(error, -ENOSPC, f->target, "larger than what limits.disk_mb leaves");
+        fail(error, -ENOSPC, f->target, "larger than what limits.disk_mb leaves");
+        error->no_room = false;
+        return -ENOSPC;
     }
     *budget -= (uint64_t)n;
     if (fchown(to, uid, uid) || fchmod(to, f->mode & 0777)) {

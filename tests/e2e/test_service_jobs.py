@@ -22,6 +22,7 @@ import pytest
 import service
 import service_faults
 from agent_session import Agent
+from session_files import Files
 
 SLOW = harness.SLOW
 SLEEP = {"command": ["sleep", "60"]}
@@ -638,6 +639,25 @@ def test_a_full_disk_is_waited_for():
                 s.abandon()
         finally:
             subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_files_of_a_session_wait_for_room():
+    """A little is left above the floor, and less than the job's files take: it waits, and what they shall replace is
+    as it was."""
+    settings = {"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_TMPFS_WORKSPACE_MB": "0"}
+    with service_faults.on_small_disk(200, settings) as (s, filler):
+        files = Files(s)
+        files.put("a", "old")
+        inputs = [{"target_path": name, "content_base64": "eHh4" * (2 << 20)} for name in ("a", "b")]
+        with busy(s):
+            ident = s.submit({"command": ["wc", "-c", "a"], "input_files": inputs, "session_id": files.session})
+            write_until(filler, left=11 << 20)
+        assert harness.until(lambda: s.metric("isle_jobs_put_back_total") >= 2, 10)
+        assert s.job(ident)["status"] in ("queued", "preparing")
+        assert files.get("a").body == b"old"
+        filler.unlink()
+        r = s.wait(ident)
+        assert (r["reason"], r["result"]) == ("ok", f"{6 << 20} a"), r
 
 
 def test_a_caller_has_its_answer_when_the_job_cannot_end(narrow):

@@ -96,6 +96,8 @@ static void contents_of_the_job_arrive(void **state)
     files[1].target = (char *)(uintptr_t) "e2";
     assert_int_equal(stage_files(p->ws, &j, getuid(), 2, &error), -ENOSPC);
     assert_string_equal(error.text, "input_files: t2: larger than what limits.disk_mb leaves");
+    assert_false(error.no_room);
+    assert_int_equal(faccessat(p->ws, "t2", F_OK, 0), -1); // no part of it
 }
 
 static void check_text(int dir, const char *name, const char *expected)
