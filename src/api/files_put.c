@@ -62,6 +62,10 @@ static void fail_too_big(struct put_call *p)
 {
     struct api_call *c = p->file.call;
     p->failed = true;
+    if (sessions_share_is_less(c->with->sessions, &p->file.lease)) {
+        api_fail_share(c, "file");
+        return;
+    }
     api_fail(c, API_TOO_LARGE, "the file does not fit into what its session may hold (%llu bytes)",
              (unsigned long long)sessions_disk_bytes(c->with->sessions));
 }

@@ -1,5 +1,7 @@
 #include "api/job_call.h"
 
+#include "api/session_call.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +59,9 @@ void job_call_refuse(struct api_call *c, int error, const struct queue_refusal *
         api_fail_later(c, API_LIMITED, queue->retry_after_s,
                        "the jobs that wait hold as much code, input and files as there is memory "
                        "for");
+        break;
+    case JOBS_NO_SHARE:
+        api_fail_share(c, "job");
         break;
     case JOBS_CLOSED:
         api_fail_later(c, API_UNAVAILABLE, RETRY_S, "the service is being stopped");

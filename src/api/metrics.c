@@ -6,6 +6,7 @@
 #include "serve/jobs.h"
 #include "serve/ready.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 #include "workspace/disk.h"
 
 #include <inttypes.h>
@@ -131,14 +132,23 @@ static void put_room(struct buf *out, const struct api *a)
 static void put_rest(struct buf *out, const struct api *a)
 {
     struct sessions_stats sessions;
+    struct shares_stats shares;
     struct store_stats store;
     sessions_stats(a->with.sessions, &sessions);
+    shares_stats(a->with.shares, &shares);
     store_stats(a->with.store, &store);
     one(out, "isle_sessions", "gauge", "Sessions that live.", sessions.active);
     one(out, "isle_sessions_removing", "gauge", "Sessions whose files are being removed.",
         sessions.removing);
     one(out, "isle_sessions_disk_bytes", "gauge", "What sessions take, as last measured.",
         sessions.disk_bytes);
+    one(out, "isle_artifacts_disk_bytes", "gauge", "What artifacts take.",
+        shares.bytes[SHARE_ARTIFACTS]);
+    one(out, "isle_largest_share_bytes", "gauge",
+        "What sessions and artifacts of the one that has most of them take.", shares.largest_bytes);
+    one(out, "isle_share_refused_total", "counter",
+        "Requests refused as much was kept for the caller already (SANDBOX_TEAM_DISK_MB).",
+        shares.refused);
     put_room(out, a);
     one(out, "isle_store_disk_bytes", "gauge", "What the store's files take.", store.disk_bytes);
     one(out, "isle_store_commits_total", "counter", "Commits of the store.", store.commits);

@@ -10,6 +10,8 @@
 
 // The message and status of a refusal of sessions.h, or of -errno.
 void api_fail_session(struct api_call *c, int refusal);
+// As much is kept of the caller's team as it may have; `what` is what is refused for it.
+void api_fail_share(struct api_call *c, const char *what);
 
 // First in the struct of its kind.
 struct file_call {

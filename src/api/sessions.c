@@ -9,11 +9,19 @@
 #include "log/log.h"
 #include "serve/jobs.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { RETRY_SECONDS = 30, SESSION_BYTES = 16384 };
+
+void api_fail_share(struct api_call *c, const char *what)
+{
+    char text[SHARES_TEXT];
+    api_fail_later(c, API_LIMITED, RETRY_SECONDS, "%s: %s", what,
+                   shares_refuse(c->with->shares, c->team, text));
+}
 
 void api_fail_session(struct api_call *c, int refusal)
 {
@@ -33,6 +41,9 @@ void api_fail_session(struct api_call *c, int refusal)
     case SESSIONS_NO_DISK:
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS,
                        "session: the disk of the workspaces is full");
+        break;
+    case SESSIONS_NO_SHARE:
+        api_fail_share(c, "session");
         break;
     default:
         api_fail(c, API_INTERNAL, "session: %s", strerror(-refusal));

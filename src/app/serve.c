@@ -1,6 +1,7 @@
 #include "app/serve.h"
 
 #include "api/api.h"
+#include "app/bounds.h"
 #include "app/inner.h"
 #include "app/passed.h"
 #include "app/talk.h"
@@ -13,7 +14,6 @@
 #include "io/work.h"
 #include "job/runner.h"
 #include "log/log.h"
-#include "plan/plan.h"
 #include "serve/agent.h"
 #include "serve/artifacts.h"
 #include "serve/jobs.h"
@@ -28,13 +28,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/sysinfo.h>
 
 enum {
     OWN_MAP_BYTES = 1 << 20,
     WORK_THREADS = 4,
-    MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
-    LAST_ANSWERS_MS = 2000,             // for readers of what has ended, and event streams
+    LAST_ANSWERS_MS = 2000, // for readers of what has ended, and event streams
     HUNG_MS = 10000, // beyond the drain's limit: a job that is cancelled has ended long before
     TOLD = 1,        // it has failed, and has said why in words of its own
 };
@@ -137,23 +135,6 @@ static void ready_changed(void *ctx, bool ready) { tell(ctx, ready ? TALK_READY 
 
 // ---- Settings -----------------------------------------------------------------------------------
 
-static struct jobs_limits limits_of(const struct conf *c)
-{
-    const int64_t *n = c->number;
-    int64_t slots = n[SETTING_WORKER_CONCURRENCY];
-    slots = slots ? slots : get_nprocs();
-    return (struct jobs_limits){
-        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
-                  .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
-                  .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
-                  .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},
-        .queue_timeout_ms = (uint64_t)n[SETTING_QUEUE_TIMEOUT_SECONDS] * 1000,
-        .memory_bytes = (uint64_t)n[SETTING_INSTANCE_MEMORY_MB] << 20,
-        .tool_timeout_ms = (uint64_t)n[SETTING_STREAM_TOOL_TIMEOUT_CODE] * 1000,
-        .result_ttl_ms = n[SETTING_RESULT_TTL_SECONDS] * 1000,
-        .disabled = !conf_bool(c, SETTING_RUNTIME_ENABLED)};
-}
-
 static struct sessions_config sessions_config_of(const struct serve *s)
 {
     const int64_t *n = s->conf->number;
@@ -161,6 +142,7 @@ static struct sessions_config sessions_config_of(const struct serve *s)
                                     .store = s->store,
                                     .pool = s->pool,
                                     .log = s->log,
+                                    .shares = s->shares,
                                     .uids = s->pipeline.uids,
                                     .workspace_root = s->seat->workspace_root,
                                     .single_uid = s->seat->single_uid,
@@ -196,11 +178,12 @@ static void tell_changes(struct serve *s, const struct conf_changes *changes)
 static void use_settings(struct serve *s)
 {
     inner_use_settings(&s->pipeline, s->conf);
-    const struct jobs_limits limits = limits_of(s->conf);
+    const struct jobs_limits limits = bounds_jobs(s->conf);
     const struct sessions_config sessions = sessions_config_of(s);
     jobs_change(s->jobs, &limits);
     ready_disable(s->ready, limits.disabled ? JOBS_DISABLED_TEXT : NULL);
     sessions_change(s->sessions, &sessions);
+    shares_change(s->shares, bounds_team_bytes(s->conf));
 }
 
 static void refuse_settings(struct serve *s, const char *why)
@@ -397,7 +380,9 @@ static int open_runner(struct serve *s)
 
 static int open_shares(struct serve *s)
 {
-    const struct shares_config config = {.store = s->store, .data_folder = s->seat->workspace_root};
+    const struct shares_config config = {.store = s->store,
+                                         .data_folder = s->seat->workspace_root,
+                                         .team_bytes = bounds_team_bytes(s->conf)};
     return shares_new(&config, &s->shares);
 }
 
@@ -408,7 +393,9 @@ static int open_kept(struct serve *s)
     s->artifacts_dir = openat(s->seat->workspace_root, "artifacts",
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int e = s->artifacts_dir < 0 ? -errno : 0;
-    e = e ? e : artifacts_new(s->artifacts_dir, s->pool, clock_wall_ms() - ttl_ms, &s->artifacts);
+    e = e ? e
+          : artifacts_new(s->artifacts_dir, s->pool, s->shares, clock_wall_ms() - ttl_ms,
+                          &s->artifacts);
     return e ? e : sessions_new(&sessions, &s->sessions);
 }
 
@@ -427,7 +414,7 @@ static int open_jobs(struct serve *s)
                                        .doubt = doubt,
                                        .doubt_ctx = s,
                                        .log = s->log,
-                                       .limits = limits_of(s->conf)};
+                                       .limits = bounds_jobs(s->conf)};
     return jobs_new(&config, &s->jobs);
 }
 

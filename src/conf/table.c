@@ -177,6 +177,16 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
          .live = true,
          .help = "jobs of one team that run at once; 0: all slots but those that are kept for "
                  "other teams that have a key and run nothing, a quarter at most"},
+    [SETTING_TEAM_DISK_MB] =
+        {.name = "SANDBOX_TEAM_DISK_MB",
+         .type = SETTING_NUMBER,
+         .unit = "MB",
+         .initial = "0",
+         .min = 0,
+         .max = INT64_C(1) << 30,
+         .live = true,
+         .help = "sessions and artifacts that are kept of one team; 0: where there are several "
+                 "teams, no more than is left for all"},
     [SETTING_QUEUE_LIMIT] = {.name = "SANDBOX_QUEUE_LIMIT",
                              .type = SETTING_NUMBER,
                              .unit = "jobs",

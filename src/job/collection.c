@@ -10,6 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char *text_of(int error)
+{
+    return error == -EDQUOT ? "as much is kept of this team as it may have "
+                              "(SANDBOX_TEAM_DISK_MB): delete sessions or files of them"
+                            : strerror(-error);
+}
+
 static void refuse(struct collection *c, const char *path, const char *why)
 {
     result_fail(c->result, REASON_ARTIFACT, STAGE_COLLECTION, "artifact %.200s: %s", path, why);
@@ -133,7 +140,7 @@ static bool announce(struct collection *c, uint64_t size, uint32_t mode, bool fo
         e = c->sink->artifact(c->sink->ctx, a, mode);
     }
     if (e) {
-        refuse(c, wanted->path, strerror(-e));
+        refuse(c, wanted->path, text_of(e));
         forget_newest(r);
         return false;
     }
@@ -160,7 +167,7 @@ static bool send_piece(struct collection *c)
         e = c->sink->artifact_data(c->sink->ctx, c->chunk, want);
     }
     if (e) {
-        refuse(c, a->path, strerror(-e));
+        refuse(c, a->path, text_of(e));
         return false;
     }
     c->left_bytes -= want;

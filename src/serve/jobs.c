@@ -217,6 +217,10 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     t->entry_name = s->entry;
     snprintf(t->trace, sizeof t->trace, "%s", s->trace ? s->trace : "");
     t->tool_timeout_ms = s->tool_call ? j->config.limits.tool_timeout_ms : 0;
+    if (share_room(t->share) == 0) { // whatever it leaves would be kept
+        task_free(t);
+        return JOBS_NO_SHARE;
+    }
     e = task_enqueue(t, ret_queue);
     if (e) {
         j->stats.refused += e == QUEUE_TEAM_FULL || e == QUEUE_FULL;

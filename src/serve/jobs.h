@@ -74,6 +74,7 @@ enum jobs_refusal {
     JOBS_TEAM_FULL = 1, // 429, with `queue`
     JOBS_FULL,          // 429, with `queue`
     JOBS_HEAVY,         // 429, with the wait in `queue`: those that wait hold too much memory
+    JOBS_NO_SHARE,      // 429: as much is kept of the team as it may have (shares.h)
     JOBS_CLOSED,        // 503: the service ends, or its store is broken
     JOBS_DISABLED,      // 503: jobs_limits.disabled
     JOBS_CONFLICT,      // the caller's key has been used for another job

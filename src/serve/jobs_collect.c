@@ -180,7 +180,7 @@ static int gathering_new(struct task *t, struct gathering **ret)
 // The task has its session.
 static int begin(struct task *t)
 {
-    artifacts_writer_init(&t->writer, t->jobs->config.artifacts, t->id);
+    artifacts_writer_init(&t->writer, t->jobs->config.artifacts, t->share, t->id);
     int e = gathering_new(t, &t->gathering);
     e = e ? e : work_queue(t->jobs->config.pool, &t->gathering->work);
     if (e) {

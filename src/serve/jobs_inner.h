@@ -45,6 +45,7 @@ struct task {
     unsigned soon;
     char id[37];
     char *team, *session; // session NULL: none
+    struct share *share;  // of the team
     const char *entry_name;
     char trace[33];
     bool accepted;

@@ -262,7 +262,7 @@ static void run(struct task *t)
         place.uid = t->lease.uid;
         place.disk_bytes = -1;
     }
-    artifacts_writer_init(&t->writer, c->artifacts, t->id);
+    artifacts_writer_init(&t->writer, c->artifacts, t->share, t->id);
     t->sink = (struct job_sink){.ctx = t,
                                 .output = on_output,
                                 .artifact = on_artifact,

@@ -47,8 +47,9 @@ struct task *task_new(struct jobs *j, const char *team, struct job *job)
     t->next = *first;
     *first = t;
     j->n_tasks++;
+    t->share = t->team ? shares_hold(j->config.shares, t->team) : NULL;
     t->told = told_new();
-    if (!t->told || !t->team || (t->job.session[0] && !t->session)) {
+    if (!t->told || !t->share || (t->job.session[0] && !t->session)) {
         task_free(t);
         return NULL;
     }
@@ -75,6 +76,7 @@ void task_free(struct task *t)
     }
     t->jobs->n_tasks--;
     task_drop_job(t);
+    share_release(t->share);
     free(t->team);
     free(t->session);
     free(t->verdict_text);

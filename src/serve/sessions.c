@@ -7,7 +7,6 @@
 #include "model/job.h"
 #include "plan/plan.h"
 #include "serve/sessions_inner.h"
-#include "workspace/disk.h"
 #include "workspace/folder.h"
 #include "workspace/path.h"
 #include "workspace/stage.h"
@@ -75,13 +74,14 @@ struct session *session_new(struct sessions *s, const struct store_session *reco
     e->created_ms = record->created_ms;
     e->expires_ms = record->expires_ms;
     e->accessed_ms = record->accessed_ms;
-    e->disk_bytes = record->disk_bytes;
+    e->share = e->team ? shares_hold(s->config.shares, e->team) : NULL;
     e->uid = (uint32_t)record->uid;
     e->removing = record->state != STORE_SESSION_ACTIVE;
-    if (failed) {
+    if (failed || !e->share) {
         session_free(e);
         return NULL;
     }
+    session_takes(e, record->disk_bytes, 0);
     return e;
 }
 
@@ -91,6 +91,10 @@ void session_free(struct session *e)
         struct session_deleter *d = e->deleters;
         e->deleters = d->next;
         free(d);
+    }
+    if (e->share) {
+        session_takes(e, 0, 0);
+        share_release(e->share);
     }
     free(e->team);
     free(e->conversation);
@@ -253,13 +257,6 @@ struct op {
     int64_t expires_ms;
 };
 
-// Not enough room for one more to be of use.
-static bool disk_full(const struct sessions *s)
-{
-    uint64_t left = 0;
-    return disk_left(s->kept, &left) == 0 && left == 0;
-}
-
 static void unmake(struct op *o)
 {
     o->s->n_making--;
@@ -348,8 +345,9 @@ static void find_only(struct sessions *s, const struct sessions_create *c, int r
 void sessions_create(struct sessions *s, const struct sessions_create *c, sessions_answer answer,
                      void *ctx)
 {
-    if (disk_full(s) || !sessions_may_have(s, c->team)) {
-        find_only(s, c, disk_full(s) ? SESSIONS_NO_DISK : SESSIONS_NO_UID, answer, ctx);
+    int refusal = sessions_why_not(s, c->team);
+    if (refusal) {
+        find_only(s, c, refusal, answer, ctx);
         return;
     }
     char id[37];

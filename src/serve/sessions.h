@@ -19,6 +19,7 @@
 
 struct log;
 struct sessions;
+struct shares;
 struct uids;
 
 enum {
@@ -32,6 +33,7 @@ struct sessions_config {
     struct store *store;
     struct work_pool *pool;
     struct log *log;
+    struct shares *shares; // of the disk, that teams have
     struct uids *uids;     // of the instance, shared with one-shot jobs
     int workspace_root;    // holds kept/ and trash/, on one mount; made where they are missing
     bool single_uid;       // files belong to inner root (PLAN_UID_LAUNCHER) in that case
@@ -53,6 +55,7 @@ enum sessions_refusal {
     SESSIONS_EXPIRED,     // expired or deleted
     SESSIONS_NO_UID,      // as many live as there may be, of all or of the team: come back later
     SESSIONS_NO_DISK,     // the disk of the workspaces is full
+    SESSIONS_NO_SHARE,    // create: as much is kept of the team as it may have (shares.h)
 };
 
 // How a call ends; possibly before it returns.
@@ -107,12 +110,14 @@ int sessions_lease(struct sessions *s, const char *team, const char *id, struct 
 enum { SESSIONS_UNCHANGED = -1, SESSIONS_MEASURE = -2 }; // MEASURE: in the background
 void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes);
 // Before so many more bytes are written through l: false when the session would be larger than
-// disk_bytes. Counts until the release.
+// disk_bytes, or its team's share is used up. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);
 // What sessions_charge() would still take. 0 also where there are as many files and folders as a
 // job may make: then nothing new is to be made, be it empty.
 uint64_t sessions_room(const struct sessions *s, const struct session_lease *l);
 uint64_t sessions_disk_bytes(const struct sessions *s); // the setting
+// Is it the team's share that ends first?
+bool sessions_share_is_less(const struct sessions *s, const struct session_lease *l);
 // Before the release, what the session takes more (or less) than before is known to the byte: what
 // was charged through l counts no more, and nothing needs to be measured.
 void sessions_take(struct sessions *s, struct session_lease *l, int64_t more_bytes);

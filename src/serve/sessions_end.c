@@ -118,6 +118,7 @@ static void removed(void *ctx, int error)
         return;
     }
     e->removed = true;
+    session_takes(e, 0, 0);
     uids_give(e->of->config.uids, e->uid);
     e->uid = 0;
     write_gone(e);

@@ -6,6 +6,7 @@
 
 #include "serve/cleaner.h"
 #include "serve/sessions.h"
+#include "serve/shares.h"
 
 enum { SESSIONS_BUCKETS = 4096, SESSIONS_HASHES = 256 };
 
@@ -21,6 +22,7 @@ struct session {
     struct sessions *of;
     char id[37];
     char *team, *conversation, *agent, *user; // NULL: none
+    struct share *share;                      // of the team; has disk_bytes and charged_bytes
     int64_t created_ms, expires_ms, accessed_ms, disk_bytes;
     uint32_t uid;
     bool removing;                   // has ended
@@ -76,12 +78,14 @@ void sessions_look_later(struct sessions *s, int64_t at_ms); // at ends, not lat
 void sessions_look(struct loop_timer *t);
 
 // sessions_share.c
-bool sessions_may_have(const struct sessions *s, const char *team); // one more
+int sessions_why_not(const struct sessions *s, const char *team); // one more: 0, or a refusal
 // The one that lives and has these names; NULL: none, or no conversation is named.
 const struct session *session_of_names(const struct sessions *s, const struct sessions_create *c,
                                        int64_t now_ms);
 
 // sessions_room.c
 void session_measure(struct session *e);
+// What it takes from here on, and what of that is promised to who writes in it.
+void session_takes(struct session *e, int64_t disk_bytes, uint64_t charged_bytes);
 
 #endif

@@ -16,6 +16,14 @@ enum { MEASURE_PIECE = 10000, MEASURE_PIECES = 200 }; // entries: 2 million, the
 
 // ---- what one takes
 
+void session_takes(struct session *e, int64_t disk_bytes, uint64_t charged_bytes)
+{
+    share_add(e->share, SHARE_SESSIONS,
+              disk_bytes - e->disk_bytes + (int64_t)(charged_bytes - e->charged_bytes));
+    e->disk_bytes = disk_bytes;
+    e->charged_bytes = charged_bytes;
+}
+
 static void measure_run(struct work *w)
 {
     struct session *e = w->ctx;
@@ -40,7 +48,7 @@ static void note(const struct session *e)
 static void measure_done(struct work *w)
 {
     struct session *e = w->ctx;
-    e->disk_bytes = e->measured_bytes;
+    session_takes(e, e->measured_bytes, e->charged_bytes);
     e->entries = e->measured_entries;
     e->leases--;
     if (e->removing) {
@@ -160,13 +168,13 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     }
     fd_close(l->files.root);
     fd_close(l->tmp);
-    e->charged_bytes -= l->charged_bytes;
+    int64_t takes = disk_bytes;
     if (disk_bytes >= 0) {
-        e->disk_bytes = disk_bytes;
         measure_is_late(e);
-    } else if (disk_bytes == SESSIONS_MEASURE) {
-        e->disk_bytes += (int64_t)l->charged_bytes; // until it is measured
+    } else { // what was written counts until it is measured
+        takes = e->disk_bytes + (disk_bytes == SESSIONS_MEASURE ? (int64_t)l->charged_bytes : 0);
     }
+    session_takes(e, takes, e->charged_bytes - l->charged_bytes);
     e->accessed_ms = clock_wall_ms();
     *l = (struct session_lease){.tmp = -1, .files = {.root = -1}};
     e->leases--;
@@ -179,14 +187,27 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     }
 }
 
+// Its own, whatever its team has.
+static uint64_t room_of(const struct session *e)
+{
+    const uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
+    const uint64_t most = is_crowded(e) ? 0 : e->of->config.disk_bytes;
+    return used < most ? most - used : 0;
+}
+
 uint64_t sessions_room(const struct sessions *s, const struct session_lease *l)
 {
+    (void)s;
     const struct session *e = l->session;
-    uint64_t used = (uint64_t)e->disk_bytes + e->charged_bytes;
-    if (is_crowded(e)) {
-        return 0;
-    }
-    return used < s->config.disk_bytes ? s->config.disk_bytes - used : 0;
+    const uint64_t own = room_of(e), share = share_room(e->share);
+    return own < share ? own : share;
+}
+
+bool sessions_share_is_less(const struct sessions *s, const struct session_lease *l)
+{
+    (void)s;
+    const struct session *e = l->session;
+    return share_room(e->share) < room_of(e);
 }
 
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes)
@@ -196,7 +217,7 @@ bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes
         return false;
     }
     l->charged_bytes += bytes;
-    e->charged_bytes += bytes;
+    session_takes(e, e->disk_bytes, e->charged_bytes + bytes);
     return true;
 }
 
@@ -204,10 +225,9 @@ void sessions_take(struct sessions *s, struct session_lease *l, int64_t more_byt
 {
     (void)s;
     struct session *e = l->session;
-    e->charged_bytes -= l->charged_bytes;
+    const int64_t takes = e->disk_bytes + more_bytes;
+    session_takes(e, takes < 0 ? 0 : takes, e->charged_bytes - l->charged_bytes);
     l->charged_bytes = 0;
-    e->disk_bytes += more_bytes;
-    e->disk_bytes = e->disk_bytes < 0 ? 0 : e->disk_bytes;
     measure_is_late(e);
 }
 

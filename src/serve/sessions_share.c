@@ -1,7 +1,9 @@
-// sessions_share.c: how many sessions there may be, and how many of one team. A team has no more
-// than is left for the others: one that makes all it can leaves half, two leave a third.
+// sessions_share.c: how many sessions there may be, and how many of one team, and of what room. A
+// team has no more than is left for the others: one that makes all it can leaves half, two leave a
+// third.
 #include "serve/sessions_inner.h"
 
+#include "workspace/disk.h"
 #include "workspace/uids.h"
 
 #include <string.h>
@@ -20,7 +22,7 @@ static uint64_t of_team(const struct sessions *s, const char *team)
     return n;
 }
 
-bool sessions_may_have(const struct sessions *s, const char *team)
+static bool may_have(const struct sessions *s, const char *team)
 {
     uint64_t uids = s->config.uids->count ? s->config.uids->count : UIDS_COUNT;
     uint64_t most = uids * MOST_SESSIONS_OF_4_UIDS / 4;
@@ -31,6 +33,15 @@ bool sessions_may_have(const struct sessions *s, const char *team)
     // While less than half are taken, nobody can have more than the rest: no need to count.
     uint64_t left = most - with_it;
     return left >= most / 2 || of_team(s, team) + 1 <= left;
+}
+
+int sessions_why_not(const struct sessions *s, const char *team)
+{
+    uint64_t left = 0;
+    return disk_left(s->kept, &left) == 0 && left == 0 ? SESSIONS_NO_DISK
+           : !may_have(s, team)                        ? SESSIONS_NO_UID
+           : shares_room(s->config.shares, team) == 0  ? SESSIONS_NO_SHARE
+                                                       : 0;
 }
 
 static bool same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }

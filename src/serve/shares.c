@@ -110,10 +110,18 @@ uint64_t share_room(const struct share *h)
     return room_beside_others(h, left);
 }
 
-const char *share_refuse(struct share *h, char ret[SHARES_TEXT])
+uint64_t shares_room(struct shares *s, const char *team)
 {
-    struct shares *s = h->of;
-    const unsigned long long has = all_of(h) >> 20;
+    struct share *h = shares_hold(s, team);
+    uint64_t room = h ? share_room(h) : 0;
+    share_release(h);
+    return room;
+}
+
+const char *shares_refuse(struct shares *s, const char *team, char ret[SHARES_TEXT])
+{
+    struct share *h = shares_hold(s, team);
+    const unsigned long long has = h ? all_of(h) >> 20 : 0;
     uint64_t left = 0;
     char bound[160];
     if (s->with.team_bytes) {
@@ -125,6 +133,7 @@ const char *share_refuse(struct share *h, char ret[SHARES_TEXT])
                  "and %llu MB are left for all, which is the most (SANDBOX_TEAM_DISK_MB 0)",
                  (unsigned long long)(left >> 20));
     }
+    share_release(h);
     s->refused++;
     snprintf(ret, SHARES_TEXT,
              "what is kept of this team takes %llu MB %s: delete sessions or files of them, or "

@@ -45,14 +45,16 @@ const char *share_team(const struct share *h);
 void share_add(struct share *h, enum share_kind kind, int64_t bytes);
 // What the team may have more; UINT64_MAX: no bound.
 uint64_t share_room(const struct share *h);
+// The same of a team that holds none.
+uint64_t shares_room(struct shares *s, const char *team);
 // The sentence for whoever is refused, who is counted: what the team has, what its bound is, and
 // what to do.
-const char *share_refuse(struct share *h, char ret[SHARES_TEXT]);
+const char *shares_refuse(struct shares *s, const char *team, char ret[SHARES_TEXT]);
 
 struct shares_stats {
     uint64_t bytes[SHARE_KINDS]; // of all teams
     uint64_t largest_bytes;      // of the team that has most
-    uint64_t refused;            // share_refuse()
+    uint64_t refused;            // shares_refuse()
 };
 void shares_stats(const struct shares *s, struct shares_stats *ret);
 

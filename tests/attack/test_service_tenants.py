@@ -145,6 +145,50 @@ def test_what_one_keeps_leaves_the_last_of_the_disk_to_the_store():
         assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
 
 
+def put(c, session: str, name: str, megabytes: float):
+    return c.call("PUT", f"{SESSIONS}/{session}/files/{name}", body=bytes(int(megabytes * (1 << 20))))
+
+
+def test_what_one_team_keeps_is_bounded():
+    """Uploads, artifacts and what jobs write: who has had its share is told so, whatever it tries; the other works on,
+    before and after a restart. As long as there is no bound, nobody has more than is left for all."""
+    with small_disk(400, 20000) as s:
+        a, b = (s.client(s.new_key(team)) for team in ("a", "b"))
+        mine, others = (c.post(SESSIONS, {}).data["session_id"] for c in (a, b))
+        head = {"Content-Length": str(200 << 20)}  # more than half of what is left of 400 MB; refused before it is sent
+        r = a.call("PUT", f"{SESSIONS}/{mine}/files/half", body=iter([b""]), headers=head)
+        assert r.status == 429 and "SANDBOX_TEAM_DISK_MB 0" in r.msg and "Retry-After" in r.headers, r
+        assert put(a, mine, "small", 1).status == 201
+        s.stop()
+        s.settings["SANDBOX_TEAM_DISK_MB"] = "5"
+        s.start()
+        assert put(a, mine, "x", 2).status == 201
+        refused = put(a, mine, "y", 3)
+        assert refused.status == 429 and "of the 5 MB that it may have (SANDBOX_TEAM_DISK_MB)" in refused.msg, refused
+        script = {"language": "bash", "code": "head -c 3000000 /dev/zero > x", "artifacts": ["x"]}
+        r = a.wait(a.submit(script))
+        assert r["reason"] == "artifact" and "(SANDBOX_TEAM_DISK_MB)" in r["error"] and not r["artifacts"], r
+        more = {"language": "bash", "code": "head -c 3000000 /dev/urandom > more", "session_id": mine}
+        assert a.wait(a.submit(more))["success"]  # a job may write what its own limit is; then it is too much
+        assert harness.until(lambda: a.post(JOBS, {"command": ["true"]}).status == 429, 10)
+        for again in (False, True):
+            if again:
+                s.restart()
+            assert a.post(SESSIONS, {}).status == put(a, mine, "z", 0.1).status == 429
+            r = a.post("/api/v1/tools/execute-code", {"language": "python", "code": "return 1"})
+            assert r.status == 429 and "delete sessions or files" in r.msg, r
+            assert put(b, others, "x", 2).status in (200, 201)
+            assert b.python("open('x', 'w').write('x')", artifacts=["x"])["artifacts"]
+        assert s.metric("isle_largest_share_bytes") > 5 << 20
+        assert harness.until(lambda: s.metric("isle_artifacts_disk_bytes") == 2 * 4096, 10)
+        assert a.get(f"{SESSIONS}/{mine}/files/x").status == 200
+        assert a.call("DELETE", f"{SESSIONS}/{mine}/files/more").status == 200
+        assert harness.until(lambda: a.post(JOBS, {"command": ["true"]}).status == 202, 10)
+        assert a.call("DELETE", f"{SESSIONS}/{mine}").status == 200
+        assert harness.until(lambda: s.metric("isle_largest_share_bytes") < 3 << 20, 10)
+        assert a.wait(a.submit(script))["artifacts"]
+
+
 def test_definitions_leave_the_last_of_the_disk_to_the_store():
     """Tools, imports and long requests are refused where there is no room; jobs run and are recorded all the same."""
     with small_disk(96, 4000) as s, s.client(s.new_key("a")) as a, s.client(s.new_key("b")) as b:

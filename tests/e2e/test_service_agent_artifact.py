@@ -207,8 +207,9 @@ def test_D24_type_and_mode(service, agent):
     sent = [service.get(f["url"].removeprefix(BASE)).headers["Content-Type"] for f in r["files"]]
     assert sent == ["application/octet-stream"] * 4 + ["application/pdf"]
     folder = pathlib.Path(service.data, "serve/artifacts", r["job_id"])
-    assert {p.name for p in folder.iterdir()} == set("01234")
-    assert {p.stat().st_mode & 0o7777 for p in folder.iterdir()} == {0o600}
+    assert {p.name for p in folder.iterdir() if not p.is_symlink()} == set("01234")
+    assert {p.stat().st_mode & 0o7777 for p in folder.iterdir() if not p.is_symlink()} == {0o600}
+    assert (folder / "team").readlink() == pathlib.Path("default")
 
 
 def test_a_file_that_is_being_written(service, agent):

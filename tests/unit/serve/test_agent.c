@@ -6,6 +6,7 @@
 #include "codec/json.h"
 #include "log/log.h"
 #include "serve/agent.h"
+#include "serve/shares.h"
 #include "store/sqlite.h"
 #include "workspace/uids.h"
 
@@ -19,6 +20,7 @@ struct set {
     struct place place;
     struct store *store;
     struct uids uids;
+    struct shares *shares;
     struct sessions *sessions;
     struct log *log;
     struct agents *agents;
@@ -37,7 +39,10 @@ static void open_all(struct set *s)
     const struct store_sqlite place = {.dir = s->place.path, .now_ms = clock_wall_ms()};
     assert_int_equal(store_sqlite_open(s->place.loop, &place, &s->store, &why), 0);
     s->uids = (struct uids){0};
+    const struct shares_config shares = {.store = s->store, .data_folder = s->place.root};
+    assert_int_equal(shares_new(&shares, &s->shares), 0);
     const struct sessions_config config = {.loop = s->place.loop,
+                                           .shares = s->shares,
                                            .store = s->store,
                                            .pool = s->place.pool,
                                            .log = s->log,
@@ -59,6 +64,7 @@ static void close_all(struct set *s)
     store_close(s->store);
     agents_free(s->agents);
     sessions_free(s->sessions);
+    shares_free(s->shares);
 }
 
 static void restart(struct set *s)

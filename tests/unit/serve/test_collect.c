@@ -49,7 +49,10 @@ static void open_all(struct set *s)
     const struct store_sqlite place = {.dir = s->place.path, .now_ms = clock_wall_ms()};
     assert_int_equal(store_sqlite_open(s->place.loop, &place, &s->store, &why), 0);
     s->uids = (struct uids){0};
+    const struct shares_config shares = {.store = s->store, .data_folder = s->place.root};
+    assert_int_equal(shares_new(&shares, &s->shares), 0);
     const struct sessions_config sessions = {.loop = s->place.loop,
+                                             .shares = s->shares,
                                              .store = s->store,
                                              .pool = s->place.pool,
                                              .uids = &s->uids,
@@ -57,10 +60,9 @@ static void open_all(struct set *s)
                                              .ttl_hours = 1,
                                              .cleanup_batch = 2,
                                              .disk_bytes = 1 << 30};
-    const struct shares_config shares = {.store = s->store, .data_folder = s->place.root};
-    assert_int_equal(shares_new(&shares, &s->shares), 0);
     assert_int_equal(sessions_new(&sessions, &s->sessions), 0);
-    assert_int_equal(artifacts_new(s->artifacts_dir, s->place.pool, 0, &s->artifacts), 0);
+    assert_int_equal(artifacts_new(s->artifacts_dir, s->place.pool, s->shares, 0, &s->artifacts),
+                     0);
     s->pipeline = (struct pipeline_config){.workspace_root = s->place.root,
                                            .uids = &s->uids,
                                            .artifact_max_bytes = 64 << 20,

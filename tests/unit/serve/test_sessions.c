@@ -14,6 +14,8 @@ struct set {
     struct place place;
     struct store *store;
     struct uids uids;
+    struct shares *shares;
+    uint64_t team_bytes;
     struct sessions *sessions;
     struct sessions_config config;
     // of the last answers
@@ -30,7 +32,11 @@ static void open_all(struct set *s)
     const struct store_sqlite place = {.dir = s->place.path, .now_ms = clock_wall_ms()};
     assert_int_equal(store_sqlite_open(s->place.loop, &place, &s->store, &why), 0);
     s->uids = (struct uids){0};
+    const struct shares_config shares = {
+        .store = s->store, .data_folder = s->place.root, .team_bytes = s->team_bytes};
+    assert_int_equal(shares_new(&shares, &s->shares), 0);
     s->config = (struct sessions_config){.loop = s->place.loop,
+                                         .shares = s->shares,
                                          .store = s->store,
                                          .pool = s->place.pool,
                                          .uids = &s->uids,
@@ -46,6 +52,7 @@ static void close_all(struct set *s)
     work_pool_stop(s->place.pool);
     store_close(s->store);
     sessions_free(s->sessions);
+    shares_free(s->shares);
 }
 
 static void restart(struct set *s)
@@ -395,6 +402,46 @@ static bool none_waits(void *ctx) { return work_waiting(((struct set *)ctx)->pla
 
 // A job ends while its session is being measured: what was measured is older than what the job
 // took.
+// So many bytes in one of its sessions. False: it may not have them.
+static bool fill(struct set *s, const char *team, const char *id, uint64_t bytes)
+{
+    struct session_lease l;
+    assert_int_equal(sessions_lease(s->sessions, team, id, &l), 0);
+    bool fits = sessions_charge(s->sessions, &l, bytes);
+    assert_true(fits || sessions_share_is_less(s->sessions, &l));
+    sessions_take(s->sessions, &l, fits ? (int64_t)bytes : 0);
+    sessions_release(s->sessions, &l, SESSIONS_UNCHANGED);
+    return fits;
+}
+
+static bool a_has_room(void *ctx) { return shares_room(((struct set *)ctx)->shares, "a") == 60000; }
+
+// A team's sessions together, also after a start; until their files are gone.
+static void test_share(void **state)
+{
+    struct set *s = *state;
+    char a[37];
+    s->team_bytes = 60000;
+    restart(s);
+    assert_int_equal(create(s, "b", NULL), 0);
+    assert_true(fill(s, "b", s->id, 60000));
+    assert_int_equal(create(s, "a", "talk"), 0);
+    memcpy(a, s->id, sizeof a);
+    assert_true(fill(s, "a", a, 40000));
+    assert_false(fill(s, "a", a, 20001));
+    assert_true(fill(s, "a", a, 20000));
+    assert_int_equal(create(s, "a", NULL), SESSIONS_NO_SHARE);
+    assert_int_equal(create(s, "a", "talk"), 0); // it is there
+    assert_true(s->same);
+    restart(s);
+    assert_int_equal(create(s, "a", NULL), SESSIONS_NO_SHARE);
+    assert_false(fill(s, "a", a, 1));
+    assert_int_equal(end_it(s, "a", a), 0);
+    place_run(&s->place, a_has_room, s);
+    assert_int_equal(create(s, "a", NULL), 0);
+    assert_true(fill(s, "a", s->id, 60000));
+}
+
 static void test_measured_too_late(void **state)
 {
     struct set *s = *state;
@@ -486,12 +533,19 @@ int main(void)
 {
 #define SESSIONS_TEST(f) cmocka_unit_test_setup_teardown(f, make, drop)
     const struct CMUnitTest tests[] = {
-        SESSIONS_TEST(test_made_and_found), SESSIONS_TEST(test_one_per_conversation),
-        SESSIONS_TEST(test_deleted),        SESSIONS_TEST(test_a_removal_that_fails_is_tried_again),
-        SESSIONS_TEST(test_extended),       SESSIONS_TEST(test_expired),
-        SESSIONS_TEST(test_forgotten),      SESSIONS_TEST(test_start_removes_what_is_nobodys),
-        SESSIONS_TEST(test_room),           SESSIONS_TEST(test_measured_too_late),
-        SESSIONS_TEST(test_no_uid_left),    SESSIONS_TEST(test_listed),
+        SESSIONS_TEST(test_made_and_found),
+        SESSIONS_TEST(test_one_per_conversation),
+        SESSIONS_TEST(test_deleted),
+        SESSIONS_TEST(test_a_removal_that_fails_is_tried_again),
+        SESSIONS_TEST(test_extended),
+        SESSIONS_TEST(test_expired),
+        SESSIONS_TEST(test_forgotten),
+        SESSIONS_TEST(test_start_removes_what_is_nobodys),
+        SESSIONS_TEST(test_share),
+        SESSIONS_TEST(test_room),
+        SESSIONS_TEST(test_measured_too_late),
+        SESSIONS_TEST(test_no_uid_left),
+        SESSIONS_TEST(test_listed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
