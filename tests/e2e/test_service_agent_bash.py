@@ -307,9 +307,11 @@ def test_SES_05_sessions_that_are_not_there(service, agent):
 def test_bounds_of_the_service(isle):
     """STREAM_TOOL_TIMEOUT_CODE, and the end of the service."""
     assert isle
-    with serving({"STREAM_TOOL_TIMEOUT_CODE": "2", "SANDBOX_DRAIN_SECONDS": "1"}) as s:
+    settings = {"STREAM_TOOL_TIMEOUT_CODE": "2", "SANDBOX_DRAIN_SECONDS": "1", "SANDBOX_WORKER_CONCURRENCY": "2"}
+    with serving(settings) as s:
         agent, behind = Agent(s), Agent(s.client())
         first = s.submit({"command": ["sleep", "60"], "session_id": behind.session})
+        assert harness.until(lambda: s.job(first)["status"] == "running", 10)
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             unstarted = pool.submit(behind.bash, "echo begun")
