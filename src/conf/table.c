@@ -94,7 +94,9 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
     [SETTING_RUN_DIR] = {.name = "SANDBOX_RUN_DIR",
                          .type = SETTING_PATH,
                          .initial = "/run/isle",
-                         .help = "lock files; one folder for all data folders of a host"},
+                         .help = "lock files; one folder for all data folders of a host: where "
+                                 "there are no control groups, nothing else keeps two services "
+                                 "from taking the same user ids"},
     [SETTING_HOSTNAME] = {.name = "SANDBOX_HOSTNAME",
                           .type = SETTING_NAME,
                           .initial = "clouisle-sandbox",

@@ -85,7 +85,7 @@ int front_find_groups(struct start *s)
 }
 
 // What the launcher and the new image are to know (start_record, plan/seat.h).
-static int fill_record(struct start *s, const struct groups_made *made)
+static int fill_record(struct start *s)
 {
     const struct start_config *c = s->config;
     struct seat_config *seat = &s->record.seat;
@@ -105,8 +105,8 @@ static int fill_record(struct start *s, const struct groups_made *made)
     *seat = (struct seat_config){
         .magic = SEAT_MAGIC,
         .version = SEAT_VERSION,
-        .v1_controllers = made->v1_controllers,
-        .v2_controllers = made->v2_controllers,
+        .v1_controllers = s->groups.v1_controllers,
+        .v2_controllers = s->groups.v2_controllers,
         .uid_base = s->uid_base,
         .uid_count = s->uid_count,
         .single_uid = s->record.user == START_SINGLE,
@@ -135,15 +135,16 @@ int front_groups(struct start *s)
     struct groups_limits limits = {.memory_bytes = s->config->memory_bytes,
                                    .pids = s->config->pids,
                                    .owner = s->uid_base + PLAN_UID_LAUNCHER};
-    struct groups_made made;
-    int e = groups_make(&s->host.groups, s->instance, &limits, &made);
+    int e = groups_make(&s->host.groups, s->instance, &limits, &s->groups);
     if (e) {
         return start_fail(s, e, "control groups isle/%u: limits of the whole instance",
                           s->instance);
     }
-    *start_fd(s, CHILD_V2) = made.fd[GROUPS_V2];
-    memcpy(start_fd(s, CHILD_V1), made.fd, sizeof(int) * SEAT_N_V1);
-    return fill_record(s, &made);
+    *start_fd(s, CHILD_V2) = fd_take(&s->groups.fd[GROUPS_V2]);
+    for (unsigned i = 0; i < SEAT_N_V1; i++) {
+        *start_fd(s, CHILD_V1 + i) = fd_take(&s->groups.fd[i]);
+    }
+    return fill_record(s);
 }
 
 // A program that inner root, nobody special to the host, must be able to execute. A descriptor.
@@ -388,6 +389,7 @@ static void front_undo(struct start *s)
     for (unsigned i = 0; i < START_N_FDS; i++) {
         s->fd[i] = fd_close(s->fd[i]);
     }
+    groups_close(&s->groups);
     s->folder = s->host.kept = fd_close(s->folder);
     if (s->mark) {
         instance_release(&s->host, s->run_dir, s->instance, s->mark, LOCK_LIMIT_MS);
@@ -418,6 +420,7 @@ int start_front(const struct start_config *c, char *const *argv, char *const *en
                       .run_dir = -1,
                       .data_dir = -1,
                       .folder = -1,
+                      .groups = GROUPS_NONE,
                       .front = -1,
                       .pid = -1,
                       .pidfd = -1,

@@ -255,11 +255,22 @@ static int make_service(int dir)
     return mkdirat(dir, "service", 0755) && errno != EEXIST ? -errno : 0;
 }
 
+// isle/K of hierarchy i, if it is of use. A descriptor or -errno.
+static int open_folder(const struct groups *g, int i, uint32_t k)
+{
+    AUTO_CLOSE int dir = g->path[i][0] ? make_folder(g, i, k) : -ENOENT;
+    const char *leaf = i == GROUPS_V2 ? "cgroup.procs" : controllers[i].leaf;
+    if (dir < 0 || faccessat(dir, leaf, F_OK, 0)) {
+        return dir < 0 ? dir : -errno;
+    }
+    return fd_take(&dir);
+}
+
 static int make_v1(const struct groups *g, int i, uint32_t k, const struct groups_limits *limits,
                    struct groups_made *made)
 {
-    AUTO_CLOSE int dir = make_folder(g, i, k);
-    if (dir < 0 || faccessat(dir, controllers[i].leaf, F_OK, 0)) {
+    AUTO_CLOSE int dir = made->fd[i] >= 0 ? fd_take(&made->fd[i]) : open_folder(g, i, k);
+    if (dir < 0) {
         return 0; // not of use
     }
     uint64_t limit = i == SEAT_MEMORY ? limits->memory_bytes : i == SEAT_PIDS ? limits->pids : 0;
@@ -327,11 +338,11 @@ static void enable_down_to(const struct groups *g, int dir)
     }
 }
 
-static int make_v2(const struct groups *g, uint32_t k, const struct groups_limits *limits,
+static int make_v2(const struct groups *g, const struct groups_limits *limits,
                    struct groups_made *made)
 {
-    AUTO_CLOSE int dir = g->path[GROUPS_V2][0] ? make_folder(g, GROUPS_V2, k) : -ENOENT;
-    if (dir < 0 || faccessat(dir, "cgroup.procs", F_OK, 0) || make_service(dir)) {
+    int dir = made->fd[GROUPS_V2];
+    if (dir < 0) {
         return 0; // not of use
     }
     enable_down_to(g, dir);
@@ -346,42 +357,59 @@ static int make_v2(const struct groups *g, uint32_t k, const struct groups_limit
     if (!e && !g->own) {
         e = delegate_v2(dir, limits->owner);
     }
-    if (!e) {
-        made->fd[GROUPS_V2] = fd_take(&dir);
-        made->v2_controllers = bits;
-    }
+    made->v2_controllers = e ? 0 : bits;
     return e;
 }
 
-// One lock is enough, and two folders of one hierarchy (cpu,cpuacct) would lock each other out.
-static int lock_groups(const struct groups_made *made)
+// -EBUSY: another's, or just removed by whoever had it.
+static int lock_folder(const struct groups *g, int i, uint32_t k, int dir)
 {
+    char path[GROUPS_PATH_MAX + 32];
+    struct stat locked, there;
+    if (flock(dir, LOCK_EX | LOCK_NB)) {
+        return errno == EWOULDBLOCK ? -EBUSY : -errno;
+    }
+    snprintf(path, sizeof path, "%s/isle/%u", g->path[i], k);
+    bool same = !fstat(dir, &locked) && !fstatat(g->root, path, &there, AT_SYMLINK_NOFOLLOW) &&
+                locked.st_dev == there.st_dev && locked.st_ino == there.st_ino;
+    return same ? 0 : -EBUSY;
+}
+
+int groups_claim(const struct groups *g, uint32_t k, struct groups_made *ret)
+{
+    struct groups_made made = GROUPS_NONE;
+    // One lock is enough, and two folders of one hierarchy (cpu,cpuacct) would lock each other out.
     for (int i = GROUPS_N - 1; i >= 0; i--) {
-        if (made->fd[i] >= 0) {
-            int e = flock(made->fd[i], LOCK_EX | LOCK_NB) ? -errno : 0;
-            return e == -EWOULDBLOCK ? -EBUSY : e;
+        AUTO_CLOSE int dir = open_folder(g, i, k);
+        if (dir < 0) {
+            continue;
+        }
+        int e = lock_folder(g, i, k, dir);
+        if (e) {
+            return e;
+        }
+        if (i != GROUPS_V2 || !make_service(dir)) {
+            made.fd[i] = fd_take(&dir);
+            break;
         }
     }
+    *ret = made;
     return 0;
 }
 
 int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,
-                struct groups_made *ret)
+                struct groups_made *made)
 {
-    struct groups_made made = {.fd = {-1, -1, -1, -1, -1}};
-    int e = make_v2(g, k, limits, &made);
+    int e = make_v2(g, limits, made);
     for (int i = 0; i < SEAT_N_V1 && !e; i++) {
         // what v2 does already (in a hybrid set-up: CPU time) needs no group of its own
-        bool needed = g->path[i][0] && !(made.v2_controllers & UINT32_C(1) << i);
-        e = needed ? make_v1(g, i, k, limits, &made) : 0;
+        bool needed = g->path[i][0] && !(made->v2_controllers & UINT32_C(1) << i);
+        e = needed ? make_v1(g, i, k, limits, made) : 0;
     }
-    e = e ? e : lock_groups(&made);
     if (e) {
-        groups_close(&made);
-        return e;
+        groups_close(made);
     }
-    *ret = made;
-    return 0;
+    return e;
 }
 
 void groups_close(struct groups_made *made)

@@ -31,12 +31,13 @@ struct groups_limits {
 // long.
 void groups_copy_path(char to[GROUPS_PATH_MAX], const char *from);
 
-// What groups_make() made: folders isle/K (-1: none), and who enforces what. A controller is in
-// one of the masks (bit per enum seat_controller) or in none.
+// What groups_claim() and groups_make() made: folders isle/K (-1: none), and who enforces what. A
+// controller is in one of the masks (bit per enum seat_controller) or in none.
 struct groups_made {
     int fd[GROUPS_N]; // as struct groups
     uint32_t v1_controllers, v2_controllers;
 };
+#define GROUPS_NONE ((struct groups_made){.fd = {-1, -1, -1, -1, -1}})
 
 // Reads proc/self/mountinfo. Never fails: what cannot be read is not there.
 void groups_detect(int root, struct groups *ret);
@@ -63,12 +64,16 @@ uint32_t groups_lacking(const struct groups *g);
 // but the caller; a container's root is no root of the hierarchy. 0 or -errno.
 int groups_vacate(const struct groups *g, int dir);
 
-// Makes isle/K; isle/K/service in v2, and in v1 where the instance has a limit; writes the limits,
-// delegates.
+// Makes isle/K in one hierarchy and locks it, before anything is written: two starts whose lock
+// files lie in different folders meet here only. 0, also where there is no hierarchy of use, and
+// with it nothing that such starts could share; -EBUSY: they are another's; -errno.
+int groups_claim(const struct groups *g, uint32_t k, struct groups_made *ret);
+// Makes the rest of what is claimed: isle/K elsewhere; isle/K/service in v2, and in v1 where the
+// instance has a limit; writes the limits, delegates.
 // A hierarchy that refuses is left out. 0, or -errno with everything closed: a limit of the whole
-// instance could not be set; -EBUSY: they are another's (groups_held()).
+// instance could not be set.
 int groups_make(const struct groups *g, uint32_t k, const struct groups_limits *limits,
-                struct groups_made *ret);
+                struct groups_made *made);
 void groups_close(struct groups_made *made);
 
 // Puts the calling process (single-threaded, host root) into isle/K/service of v1. 0 or -errno.
@@ -80,12 +85,12 @@ int groups_join_v1(const struct groups_made *made);
 void groups_kill(const struct groups *g, uint32_t k, uint32_t uid_base, bool (*is_ours)(void *ctx),
                  void *ctx);
 
-// Is there a living owner of isle/K? groups_make() locks one of its folders (flock(2)), and the
+// Is there a living owner of isle/K? groups_claim() locks one of its folders (flock(2)), and the
 // launcher holds that until its end: so it shows, whatever folder the lock files are kept in.
 bool groups_held(const struct groups *g, uint32_t k);
 
-// Removes isle/K everywhere, whatever its depth. 0 (also when there is none), -EBUSY: processes, or
-// groups_held().
+// Removes isle/K everywhere, whatever its depth, under a claim of its own. 0 (also when there is
+// none), -EBUSY: processes, or another's.
 int groups_remove(const struct groups *g, uint32_t k);
 
 #endif

@@ -118,13 +118,23 @@ bool groups_held(const struct groups *g, uint32_t k)
     return false;
 }
 
-int groups_remove(const struct groups *g, uint32_t k)
+static bool is_any(const struct groups *g, uint32_t k)
+{
+    char path[GROUPS_PATH_MAX + 32];
+    bool any = false;
+    for (int i = 0; i < GROUPS_N && !any; i++) {
+        snprintf(path, sizeof path, "%s/isle/%u", g->path[i], k);
+        any = g->path[i][0] && !faccessat(g->root, path, F_OK, AT_SYMLINK_NOFOLLOW);
+    }
+    return any;
+}
+
+// In the order of hierarchies: what groups_claim() locks is the last one of use. As long as that is
+// there, nobody else makes any.
+static int remove_all(const struct groups *g, uint32_t k)
 {
     char path[GROUPS_PATH_MAX + 32], name[16];
     int error = 0;
-    if (groups_held(g, k) || service_lives(g, k)) {
-        return -EBUSY;
-    }
     snprintf(name, sizeof name, "%u", k);
     for (int i = 0; i < GROUPS_N; i++) {
         if (!g->path[i][0]) {
@@ -140,6 +150,20 @@ int groups_remove(const struct groups *g, uint32_t k)
         error = e ? e : error;
     }
     return error;
+}
+
+int groups_remove(const struct groups *g, uint32_t k)
+{
+    struct groups_made claim;
+    if (!is_any(g, k)) {
+        return 0;
+    }
+    int e = groups_held(g, k) ? -EBUSY : groups_claim(g, k, &claim);
+    if (!e) {
+        e = service_lives(g, k) ? -EBUSY : remove_all(g, k);
+        groups_close(&claim);
+    }
+    return e;
 }
 
 // A process is only killed when, once its pidfd is open, it has an id of the instance: numbers of

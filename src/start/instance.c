@@ -380,31 +380,52 @@ static int try_number(struct start *s, uint32_t k)
     return empty_folder(&s->host, s->data_dir, name, s->uid_base, HELD_MS) ? 0 : 1;
 }
 
+// Says whose it is before anything of it is made. 1, 0 (try the next) or -errno.
+static int take_number(struct start *s, uint32_t k, struct lock_text *text)
+{
+    if (s->config->serves) {
+        memcpy(s->folder_name, FOLDERS_SERVE, sizeof FOLDERS_SERVE);
+    } else {
+        snprintf(s->folder_name, sizeof s->folder_name, "%u", k);
+    }
+    text->uid_base = s->uid_base;
+    memcpy(text->name, s->folder_name, sizeof text->name);
+    int e = lock_write(s->run_dir, k, text);
+    if (!e && groups_claim(&s->host.groups, k, &s->groups)) {
+        // somebody was quicker whose lock files are in another folder
+        return lock_write(s->run_dir, k, NULL);
+    }
+    return e ? e : 1;
+}
+
 // 1: it is this start's, -EWOULDBLOCK or 0: it is not to be had, or -errno.
-static int claim_one(struct start *s, uint32_t k)
+static int claim_one(struct start *s, uint32_t k, struct lock_text *text)
 {
     AUTO_CLOSE int lock = lock_take(s->run_dir, k);
     if (lock < 0) {
         return lock;
     }
     int ok = try_number(s, k);
+    ok = ok == 1 ? take_number(s, k, text) : ok;
     if (ok == 1) {
         s->instance = k;
+        s->mark = text->mark;
         *start_fd(s, INNER_LOCK) = fd_take(&lock);
     }
     return ok;
 }
 
-static int claim_number(struct start *s)
+static int claim_number(struct start *s, struct lock_text *text)
 {
     // what a service keeps need not change its owner when it has the number of last time
     struct kept_record last = {.n = 0};
     if (s->folder >= 0 && !kept_read(s->folder, &last) && last.n &&
-        last.ids[0].instance < RANGE_MAX_INSTANCES && claim_one(s, last.ids[0].instance) == 1) {
+        last.ids[0].instance < RANGE_MAX_INSTANCES &&
+        claim_one(s, last.ids[0].instance, text) == 1) {
         return 0;
     }
     for (uint32_t k = 0; k < RANGE_MAX_INSTANCES; k++) {
-        int ok = claim_one(s, k);
+        int ok = claim_one(s, k, text);
         if (ok == 1) {
             return 0;
         }
@@ -428,25 +449,13 @@ static int claim_number(struct start *s)
 
 int instance_claim(struct start *s)
 {
-    struct lock_text text;
+    struct lock_text text = {.mark = clock_now_ns() << 16 | ((uint64_t)getpid() & 0xffff)};
     int e = open_run_dir(s);
     e = e ? e : open_data_dir(s, text.data_dir);
     e = e || !s->config->serves ? e : serving_open(s);
-    e = e ? e : claim_number(s);
+    e = e ? e : claim_number(s, &text);
     if (e) {
         return e;
-    }
-    if (s->config->serves) {
-        memcpy(s->folder_name, FOLDERS_SERVE, sizeof FOLDERS_SERVE);
-    } else {
-        snprintf(s->folder_name, sizeof s->folder_name, "%u", s->instance);
-    }
-    s->mark = text.mark = clock_now_ns() << 16 | ((uint64_t)getpid() & 0xffff);
-    text.uid_base = s->uid_base;
-    memcpy(text.name, s->folder_name, sizeof text.name);
-    e = lock_write(s->run_dir, s->instance, &text);
-    if (e) {
-        return start_fail(s, e, "lock file %s/%u.lock", s->config->run_dir, s->instance);
     }
     clean_others(s);
     e = s->config->serves ? serving_take(s) : 0;

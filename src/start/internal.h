@@ -70,6 +70,7 @@ struct start {
     uint64_t mark;
     int run_dir, data_dir;              // folders
     int folder;                         // of workspaces, locked
+    struct groups_made groups;          // claimed with the number; step groups hands them on
     char folder_name[FOLDERS_NAME_MAX]; // in the data folder
     int front;                          // the front's end of the socket
     pid_t pid;                          // the child, later the service

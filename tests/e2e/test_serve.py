@@ -16,6 +16,7 @@ from collections.abc import Iterator
 
 import harness
 import host
+import leftovers
 import pytest
 import service
 import service_faults
@@ -100,6 +101,45 @@ def test_ready_says_what_was_tried(shared: service.Service) -> None:
     assert data["ready"] is True and data["why"] is None
     assert data["downgrades"] == list(variants.NOW.downgrades)
     assert data["trial"]["runs"] >= 1
+
+
+def limits_of(s: service.Service) -> tuple[set[str], dict[str, int]]:
+    """By the control groups that the service is in: number of its instance, limits of memory and processes."""
+    numbers, found = set(), {}
+    for group in leftovers.instance_groups():
+        inside = group / "service/cgroup.procs"
+        if not inside.exists() or str(s.service_pid) not in inside.read_text().split():
+            continue
+        numbers.add(group.name)
+        for name in ("memory.limit_in_bytes", "memory.max", "pids.max"):
+            if (group / name).exists():
+                found[name.split(".")[0]] = int((group / name).read_text())
+    return numbers, found
+
+
+def test_services_that_start_at_once() -> None:
+    """Lock files in four folders: the control groups tell the services apart, and each has the limits of its own."""
+    with contextlib.ExitStack() as stack:
+        services = []
+        for i in range(4):
+            folder = stack.enter_context(variants.folder("isle-serve-"))
+            limits = {"SANDBOX_INSTANCE_MEMORY_MB": str(1024 + i), "SANDBOX_INSTANCE_PIDS": str(500 + i)}
+            s = service.Service(folder, {"SANDBOX_RUN_DIR": str(folder / "locks")} | limits)
+            stack.callback(s.abandon)
+            services.append(s)
+        for s in services:
+            s.start(wait=False)
+        for s in services:
+            s.wait_listening()
+        found = [limits_of(s) for s in services]
+        assert [limits for _, limits in found] == [{"memory": (1024 + i) << 20, "pids": 500 + i} for i in range(4)]
+        assert len(set.union(*(numbers for numbers, _ in found))) == 4, found
+        for s in services:
+            assert s.python("return 6 * 7")["result"] == 42
+        for s in services:
+            s.process.send_signal(signal.SIGTERM)
+        for s in services:
+            assert s.wait_gone() == 0, s.log()[-2000:]
 
 
 def test_second_service_of_a_data_folder(shared: service.Service) -> None:

@@ -32,6 +32,7 @@ static struct groups_made make(uint64_t memory, uint64_t pids)
     struct groups_made made;
     struct groups_limits limits = {memory, pids, geteuid()};
     groups_detect(fixture_root, &g);
+    assert_int_equal(groups_claim(&g, 3, &made), 0);
     assert_int_equal(groups_make(&g, 3, &limits, &made), 0);
     return made;
 }
@@ -150,11 +151,37 @@ static void test_v2_limit_refused(void **state)
     fixture_put("proc/self/mountinfo", v2_only);
     put_v2("sys/fs/cgroup", "memory\n"); // and no memory.max to write
     struct groups g;
-    struct groups_made made = {.v1_controllers = 77};
+    struct groups_made made;
     struct groups_limits limits = {4096, 0, geteuid()};
     groups_detect(fixture_root, &g);
+    assert_int_equal(groups_claim(&g, 3, &made), 0);
     assert_int_equal(groups_make(&g, 3, &limits, &made), -ENOENT);
-    assert_int_equal(made.v1_controllers, 77);
+    assert_int_equal(made.fd[GROUPS_V2], -1);
+    assert_false(groups_held(&g, 3));
+}
+
+// Two starts whose lock files lie in different folders: the second one writes nothing.
+static void test_claimed_once(void **state)
+{
+    (void)state;
+    struct groups g;
+    struct groups_made first = GROUPS_NONE, second = GROUPS_NONE;
+    static const char *const trees[] = {v1_all, v2_only};
+    put_v1();
+    put_v2("sys/fs/cgroup", "memory pids\n");
+    for (size_t i = 0; i < ARRAY_LEN(trees); i++) {
+        fixture_put("proc/self/mountinfo", trees[i]);
+        groups_detect(fixture_root, &g);
+        assert_false(groups_held(&g, 3));
+        assert_int_equal(groups_claim(&g, 3, &first), 0);
+        assert_true(groups_held(&g, 3)); // before it is made
+        assert_int_equal(groups_claim(&g, 3, &second), -EBUSY);
+        assert_int_equal(groups_remove(&g, 3), -EBUSY);
+        groups_close(&first);
+        assert_int_equal(groups_claim(&g, 3, &second), 0);
+        groups_close(&second);
+    }
+    assert_text("sys/fs/cgroup/memory/isle/3/memory.limit_in_bytes", "");
 }
 
 static void test_v2_without_controllers(void **state)
@@ -269,6 +296,7 @@ int main(void)
         TEST(test_v1_without_bandwidth),
         TEST(test_v2_with_controllers),
         TEST(test_v2_limit_refused),
+        TEST(test_claimed_once),
         TEST(test_v2_without_controllers),
         TEST(test_hybrid),
         TEST(test_split),
