@@ -40,6 +40,7 @@ struct isled {
     struct stat local_file;
     int audit; // -1: no audit log
     int signals;
+    struct log *log; // the front's lines: of any level, as each is there once
     struct front front;
     unsigned asked; // how often it was asked to end
     bool listens;
@@ -112,21 +113,25 @@ static int open_all(struct isled *d)
     return status ? status : open_local(d);
 }
 
-// What the settings do that an operator may not expect of them, in the log's format.
-static void tell_settings(const struct front_settings *f)
+static int open_log(struct isled *d)
 {
     enum log_format format = LOG_TEXT;
-    struct log *log = NULL;
+    log_format_find(d->settings.conf.text[SETTING_LOG_FORMAT], &format);
+    int e = log_new(STDERR_FILENO, -1, format, LOG_DEBUG, &d->log);
+    return e ? complain("log: %s", strerror(-e)) : 0;
+}
+
+// What the settings do that an operator may not expect of them.
+static void tell_settings(const struct isled *d)
+{
     AUTO_BUF struct buf preset = BUF_INIT(4096), idle = BUF_INIT(4096);
-    front_preset_words(f, &preset);
-    front_idle_words(f, &idle);
-    log_format_find(f->conf.text[SETTING_LOG_FORMAT], &format);
-    if ((preset.len || idle.len) && !log_new(STDERR_FILENO, -1, format, LOG_DEBUG, &log)) {
-        log_say(log, LOG_WARNING, "settings",
+    front_preset_words(&d->settings, &preset);
+    front_idle_words(&d->settings, &idle);
+    if (preset.len || idle.len) {
+        log_say(d->log, LOG_WARNING, "settings",
                 LOG_T("SANDBOX_PRESET", preset.len ? "platform" : NULL),
                 LOG_T("preset_changes", preset.len ? buf_text(&preset) : NULL),
                 LOG_T("not_used_yet", idle.len ? buf_text(&idle) : NULL));
-        log_free(log);
     }
 }
 
@@ -140,7 +145,11 @@ static int prepare(struct isled *d, const struct cli_places *places)
         (launcher == SEAT_BWRAP && front_find_bwrap(&d->settings, &d->bwrap, &why))) {
         return complain("%s", why.text);
     }
-    tell_settings(&d->settings);
+    int status = open_log(d);
+    if (status) {
+        return status;
+    }
+    tell_settings(d);
     d->signals = signals_hold(&(sigset_t){});
     return d->signals < 0 ? complain("signals: %m") : open_all(d);
 }
@@ -182,7 +191,7 @@ static int start(struct isled *d, const struct cli_places *places)
 
 // ---- While it serves ----------------------------------------------------------------------------
 
-// One line, in the log's format.
+// One line of the log; where somebody sits in front of it, a sentence.
 static void tell_listens(const struct isled *d)
 {
     const struct conf *c = &d->settings.conf;
@@ -198,18 +207,14 @@ static void tell_listens(const struct isled *d)
                  d->tcp[0].any ? port : d->tcp[0].text);
     }
     const char *data = c->text[SETTING_WORKSPACE_ROOT];
-    const char *stop = isatty(STDERR_FILENO) ? "Ctrl-C" : "SIGTERM";
-    enum log_format format = LOG_TEXT;
-    struct log *log = NULL;
-    log_format_find(c->text[SETTING_LOG_FORMAT], &format);
-    if (format == LOG_JSON && !log_new(STDERR_FILENO, -1, format, LOG_DEBUG, &log)) {
-        log_say(log, LOG_INFO, "serving", LOG_T("urls", urls), LOG_T("socket", d->socket_path),
-                LOG_T("data", data), LOG_T("docs", docs), LOG_T("stop", stop));
-        log_free(log);
-    } else {
+    if (isatty(STDERR_FILENO) && strcmp(c->text[SETTING_LOG_FORMAT], "json") != 0) {
         fprintf(stderr,
-                "isle: serving on %s and %s; data in %s; documentation at %s; %s stops it\n", urls,
-                d->socket_path, data, docs, stop);
+                "isle: serving on %s and %s; data in %s; documentation at %s; Ctrl-C stops it\n",
+                urls, d->socket_path, data, docs);
+    } else {
+        log_say(d->log, LOG_INFO, "serving", LOG_T("urls", urls), LOG_T("socket", d->socket_path),
+                LOG_T("data", data), LOG_T("docs", docs),
+                LOG_T("stop", isatty(STDERR_FILENO) ? "Ctrl-C" : "SIGTERM"));
     }
 }
 
@@ -227,6 +232,10 @@ static void take_note(struct isled *d, uint32_t what)
         break;
     case TALK_NOT_READY:
         notify("STATUS=not ready: /readyz says why");
+        break;
+    case TALK_LOG_TEXT:
+    case TALK_LOG_JSON:
+        log_change(d->log, what == TALK_LOG_JSON ? LOG_JSON : LOG_TEXT, LOG_DEBUG);
         break;
     case TALK_RELOADED:
         notify("READY=1");
@@ -346,19 +355,33 @@ static void watch(struct isled *d)
     }
 }
 
+// The last line of the log, also when the service could not write one itself. A service that has
+// refused to serve has said why.
+static void tell_end(const struct isled *d, int status, int sig, const char *left)
+{
+    char name[32] = "";
+    if (!d->listens && !sig && !left) {
+        return;
+    }
+    if (sig && sigabbrev_np(sig)) {
+        snprintf(name, sizeof name, "SIG%s", sigabbrev_np(sig));
+    } else if (sig) {
+        snprintf(name, sizeof name, "%d", sig);
+    }
+    enum log_level level = status ? LOG_ERROR : sig || left ? LOG_WARNING : LOG_INFO;
+    log_say(d->log, level, "ended", LOG_I("status", status), LOG_T("signal", sig ? name : NULL),
+            LOG_T("left", left));
+}
+
 static int finish(struct isled *d)
 {
     struct start_error why;
-    int status;
-    if (start_finish(&d->front, &status, &why)) {
-        complain("%s: %s", why.step, why.text);
-    }
-    if (WIFSIGNALED(status)) {
-        complain("the service was ended by signal %d (SIG%s)", WTERMSIG(status),
-                 sigabbrev_np(WTERMSIG(status)));
-        return d->asked ? 0 : LOST;
-    }
-    return WEXITSTATUS(status);
+    int ended;
+    bool left = start_finish(&d->front, &ended, &why) != 0;
+    int sig = WIFSIGNALED(ended) ? WTERMSIG(ended) : 0;
+    int status = !sig ? WEXITSTATUS(ended) : d->asked ? 0 : LOST;
+    tell_end(d, status, sig, left ? why.text : NULL);
+    return status;
 }
 
 static int run_front(struct isled *d, const struct cli_places *places)
@@ -370,6 +393,7 @@ static int run_front(struct isled *d, const struct cli_places *places)
         status = finish(d);
     }
     remove_local(d);
+    log_free(d->log);
     front_settings_done(&d->settings);
     return status;
 }

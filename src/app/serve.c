@@ -205,6 +205,7 @@ static void reload_file(struct serve *s, int fd)
     }
     use_settings(s);
     use_log_settings(s, &format, &least);
+    tell(s, format == LOG_JSON ? TALK_LOG_JSON : TALK_LOG_TEXT);
     log_change(s->log, format, former < least ? former : least); // also what silences us is told
     tell_changes(s, changes);
     log_say(s->log, LOG_INFO, "settings read again", LOG_T("file", s->conf->file),
@@ -287,6 +288,7 @@ static void front_ready(struct loop_watch *w, uint32_t events)
         return;
     }
     if (n <= 0 || buf_add(&s->order, data, (size_t)n)) { // nobody is there to stop us any more
+        log_say(s->log, LOG_ERROR, "front lost", LOG_T("effect", "the service ends"));
         s->status = 1;
         stop_now(s);
         return;
@@ -577,7 +579,7 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
         tell(&s, TALK_LISTENS);
         e = loop_run(s.loop);
         if (e) {
-            complain("event loop: %s", strerror(-e));
+            log_say(s.log, LOG_ERROR, "event loop failed", LOG_T("error", strerror(-e)));
         }
     }
     end(&s);

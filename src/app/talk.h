@@ -15,6 +15,8 @@ enum talk_note { // service -> front
     TALK_READY,
     TALK_NOT_READY,
     TALK_RELOADED,
+    TALK_LOG_TEXT, // the format that the settings ask for now
+    TALK_LOG_JSON,
 };
 struct talk_head {
     uint32_t what, length; // of the payload, at most TALK_MAX_BYTES; 0 in notes

@@ -18,6 +18,7 @@ import harness
 import host
 import leftovers
 import pytest
+import results
 import service
 import service_faults
 import variants
@@ -62,6 +63,13 @@ def running(s: service.Service) -> str:
     ident = s.submit({"language": "python", "code": code, "limits": {"timeout_seconds": 60}})
     assert harness.until(lambda: s.job(ident)["status"] == "running", 20)
     return ident
+
+
+def end_of(s: service.Service) -> tuple[str, int, str | None]:
+    """What the last line of the log says of the end: level, status, signal."""
+    row = s.log_rows()[-1]
+    assert row["event"] == "ended" and "left" not in row, s.log()[-2000:]
+    return row["level"], row["status"], row.get("signal")
 
 
 def in_python(s: service.Service) -> bool:
@@ -238,6 +246,8 @@ def test_drains() -> None:
         assert got[0]["result"] == "done", got
         assert s.wait_gone() == 0
         s.check_nothing_left()
+        assert "ending" in [r["event"] for r in s.log_rows()]
+        assert end_of(s) == ("info", 0, None)
 
 
 def test_TMO_08_second_signal_ends_at_once() -> None:
@@ -319,6 +329,25 @@ def test_reads_settings_again() -> None:
             assert s.python("return 2")["result"] == 2
 
 
+def test_every_line_is_in_the_format_of_now() -> None:
+    """Also those of the front, which is told of a change."""
+    with variants.folder("isle-conf-") as folder:
+        conf = folder / "isle.conf"
+        conf.write_text("ISLE_LOG_FORMAT=text\n")
+        conf.chmod(0o600)
+        with service.serving({"ISLE_LOG_FORMAT": ""}, "--config", str(conf)) as s:
+            conf.write_text("ISLE_LOG_FORMAT=json\nISLE_LOG_LEVEL=error\n")
+            s.process.send_signal(signal.SIGHUP)
+            assert harness.until(lambda: '"settings read again"' in s.log(), 10), s.log()
+            s.stop()
+            first, *_, last = s.log().splitlines()
+            assert re.fullmatch(
+                r"time=\S+ level=info event=serving urls=http://127\.0\.0\.1:\d+ socket=.* stop=SIGTERM", first
+            )
+            row = results.strict_json(last.encode())
+            assert (row["event"], row["status"]) == ("ended", 0)
+
+
 def test_tells_systemd() -> None:
     with variants.folder("isle-notify-") as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         folder.chmod(0o755)
@@ -352,6 +381,10 @@ def test_TMO_08_killed_while_a_job_runs(which: str) -> None:
         begun = time.monotonic()
         s.kill(*which.split())  # waits for the end of all
         assert time.monotonic() - begun < 5 * harness.SLOW + 1
+        if "front" not in which:
+            assert end_of(s) == ("error", 1, "SIGKILL" if which == "service" else None)
+        elif which == "front":
+            assert s.log_rows()[-1]["event"] == "front lost"
         s.start()
         assert s.get(f"{service.JOBS}/{ident}").data["reason"] == "worker_lost"
         assert s.python("return 1")["result"] == 1
