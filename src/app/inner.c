@@ -41,6 +41,7 @@ static int run_service(const struct inner_service *service, const struct seat *s
         .ahead_network = seat->ahead_network,
         .downgrades = seat->downgrades,
         .tz = "UTC",
+        .python = seat->python,
         .launcher = seat_launcher_names[seat->made_by],
         .bwrap = seat->made_by == SEAT_BWRAP ? seat->bwrap : NULL,
         .fallback = conf_bool(conf, SETTING_LEGACY_FALLBACK_ENABLED),

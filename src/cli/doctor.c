@@ -211,6 +211,7 @@ static int doctor_with_options(struct options *o, struct front_settings *setting
     AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     d.root = root;
     d.conf = &settings->conf;
+    d.python = settings->python;
     d.libexec_dir = places->libexec_dir;
     d.wrapped = launcher == SEAT_BWRAP;
     if (!o->no_self_test && places->found) {

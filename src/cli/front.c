@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "host/refusal.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -77,6 +78,24 @@ static int check_switches(const struct conf *c, struct front_error *e)
                : 0;
 }
 
+// A name is one of the runtime root, which the service does not see: it is looked for here. Where
+// there is no such root, the start says so.
+static int choose_python(struct front_settings *f, struct front_error *e)
+{
+    const char *words = f->conf.text[SETTING_DEFAULT_PYTHON_BINARIES];
+    const char *path = f->conf.text[SETTING_RUNTIME_ROOT];
+    f->python[0] = '\0';
+    AUTO_CLOSE int root = *words ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (root < 0 || !runtime_find_python(root, words, f->python)) {
+        return 0;
+    }
+    snprintf(e->text, sizeof e->text,
+             "SANDBOX_DEFAULT_PYTHON_BINARIES: %.200s is refused: none of it is a Python 3.13 in "
+             "/usr of the runtime root %.300s; unset it, or add python3.13",
+             words, path);
+    return -ENOENT;
+}
+
 int front_settings_load(const struct front_given *given, struct front_settings *ret,
                         struct front_error *ret_error)
 {
@@ -89,6 +108,7 @@ int front_settings_load(const struct front_given *given, struct front_settings *
         e = refuse(ret_error, "SANDBOX_SECCOMP_ALLOW: ", call.text);
     } else {
         e = check_switches(&ret->conf, ret_error);
+        e = e ? e : choose_python(ret, ret_error);
     }
     if (e) {
         front_settings_done(ret);
@@ -225,6 +245,7 @@ struct start_config front_start_config(const struct front_settings *f,
         .cache_dir = *c->text[SETTING_PACKAGES_ROOT] ? c->text[SETTING_PACKAGES_ROOT] : NULL,
         .libexec_dir = places->libexec_dir,
         .hostname = c->text[SETTING_HOSTNAME],
+        .python = f->python,
         .calls = f->calls.number,
         .n_calls = f->calls.n,
         .memory_bytes = (uint64_t)c->number[SETTING_INSTANCE_MEMORY_MB] << 20,

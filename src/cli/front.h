@@ -9,6 +9,7 @@
 #include "cli/options.h"
 #include "conf/conf.h"
 #include "model/lower.h"
+#include "runtime/runtime.h"
 #include "start/bwrap.h"
 #include "start/mode.h"
 #include "start/start.h"
@@ -20,6 +21,7 @@ struct front_settings {
     struct start_places places;
     struct calls calls;
     struct lower_host host;
+    char python[RUNTIME_PYTHON_MAX]; // that the settings choose; "": the usual one
 };
 
 struct front_error {

@@ -245,7 +245,7 @@ static int run_main(int argc, char **argv, const struct cli_places *places)
     } else if (status == 0 && r.options.show_plan) {
         status = find_bwrap(&r);
         status = status ? status
-                        : show_plan_print(&r.job, &r.settings.host, &r.settings.conf,
+                        : show_plan_print(&r.job, &r.settings,
                                           r.launcher == SEAT_BWRAP ? &r.bwrap : NULL,
                                           r.options.json, stdout);
     } else if (status == 0) {

@@ -389,21 +389,21 @@ static int print_json(FILE *out, const struct plan *p)
     return b.error || fwrite(b.data, 1, b.len, out) != b.len ? CLI_REFUSED : 0;
 }
 
-int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
+int show_plan_print(const struct run_job *j, const struct front_settings *settings,
                     const struct bwrap_found *bwrap, bool json, FILE *out)
 {
     struct plan p = {.job = &j->job,
-                     .conf = conf,
+                     .conf = &settings->conf,
                      .bwrap = bwrap,
                      .steps = bwrap ? plan_bwrap_steps : plan_steps,
                      .n_steps = bwrap ? (size_t)PLAN_N_BWRAP_STEPS : (size_t)PLAN_N_STEPS};
     struct lower_staged staged = {j->staged_bytes, j->job.n_files + FOLDERS_OF_A_WORKSPACE};
-    lower_job(&j->job, host, &staged, &p.low);
+    lower_job(&j->job, &settings->host, &staged, &p.low);
     if (p.low.start.plain) {
         p.steps = plan_plain_steps;
         p.n_steps = PLAN_N_PLAIN_STEPS;
     }
-    if (runtime_begin(&p.start, &j->job, "UTC")) {
+    if (runtime_begin(&p.start, &j->job, "UTC", settings->python)) {
         return CLI_REFUSED;
     }
     int status = json ? print_json(out, &p) : print_text(out, &p);

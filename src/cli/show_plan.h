@@ -3,8 +3,8 @@
 #ifndef ISLE_CLI_SHOW_PLAN_H
 #define ISLE_CLI_SHOW_PLAN_H
 
+#include "cli/front.h"
 #include "cli/run_job.h"
-#include "conf/conf.h"
 #include "start/bwrap.h"
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 
 // bwrap: what makes the sandbox; NULL: isle's own launcher, or nothing where the settings say so. 0
 // or CLI_REFUSED.
-int show_plan_print(const struct run_job *j, const struct lower_host *host, const struct conf *conf,
+int show_plan_print(const struct run_job *j, const struct front_settings *settings,
                     const struct bwrap_found *bwrap, bool json, FILE *out);
 
 #endif

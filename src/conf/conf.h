@@ -79,6 +79,7 @@ enum setting_word {
     SETTING_W_ORIGIN,  // http://HOST, https://HOST
     SETTING_W_URL,     // an origin, perhaps with a path: https://HOST/isle
     SETTING_W_NETWORK, // address, or network with its prefix's length
+    SETTING_W_PROGRAM, // its name, or its absolute path
     SETTING_N_WORDS,
 };
 extern const char *const setting_word_names[SETTING_N_WORDS]; // "host names or addresses"

@@ -73,11 +73,12 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                   .help = "of workers of a queue: jobs without isolation"},
     [SETTING_DEFAULT_PYTHON_BINARIES] =
         {.name = "SANDBOX_DEFAULT_PYTHON_BINARIES",
-         .type = SETTING_CHOICE,
+         .type = SETTING_WORDS,
+         .words = SETTING_W_PROGRAM,
          .initial = "",
-         .choices = "",
-         .lacking = "Python jobs run by the runtime root's python3.13; unset it",
-         .help = "unset: /usr/bin/python3.13 of the runtime root"},
+         .max = 16,
+         .help = "what runs Python snippets: the first that is a Python 3.13 in /usr of the "
+                 "runtime root; unset: /usr/bin/python3.13"},
     [SETTING_RUNTIME_ROOT] = {.name = "SANDBOX_RUNTIME_ROOT",
                               .type = SETTING_PATH,
                               .initial = "/var/lib/isle/runtime/current",

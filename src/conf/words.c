@@ -12,6 +12,7 @@ const char *const setting_word_names[SETTING_N_WORDS] = {
     [SETTING_W_URL] =
         "http://HOST or https://HOST, perhaps a port, perhaps a path of plain letters",
     [SETTING_W_NETWORK] = "addresses or networks such as 10.0.0.0/8",
+    [SETTING_W_PROGRAM] = "names of programs, or absolute paths of plain letters",
 };
 
 static bool is_number(const char *text, unsigned long least, unsigned long most)
@@ -114,12 +115,29 @@ static bool is_network(const char *word)
     return !word[n] || ends_at(address, bits, (unsigned)strtoul(word + n + 1, NULL, 10));
 }
 
+// A name has no folder in it; a path has no part that leads back.
+static bool is_program(const char *word)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-";
+    bool path = *word == '/';
+    const char *at = word + path;
+    do {
+        size_t n = strspn(at, letters);
+        if (n == 0 || (*at == '.' && (n == 1 || (n == 2 && at[1] == '.')))) {
+            return false;
+        }
+        at += n;
+    } while (path && *at == '/' && at++);
+    return *at == '\0';
+}
+
 bool words_check(enum setting_word kind, const char *word)
 {
     static bool (*const checks[SETTING_N_WORDS])(const char *word) = {
         [SETTING_W_LISTEN] = is_listen,   [SETTING_W_HOST] = is_host,
         [SETTING_W_ORIGIN] = is_origin,   [SETTING_W_URL] = is_url,
-        [SETTING_W_NETWORK] = is_network,
+        [SETTING_W_NETWORK] = is_network, [SETTING_W_PROGRAM] = is_program,
     };
     return checks[kind](word);
 }

@@ -36,6 +36,7 @@ struct doctor {
     int root; // "/", or a test's tree
     const struct conf *conf;
     const char *libexec_dir;
+    const char *python;        // of the settings, as jobs see it; NULL or "": the usual one
     bool wrapped;              // Bubblewrap is the launcher
     const struct trial *trial; // NULL: the self-test was not asked for
     // made by doctor_examine()

@@ -72,8 +72,8 @@ static void see_runtime(struct doctor *d)
     }
     fd_read_at(dir, "usr/share/isle/build-id", build, sizeof build);
     build[strcspn(build, "\n")] = '\0';
-    static const char *const interpreters[] = {"usr/bin/python3.13", "usr/bin/node",
-                                               "usr/bin/bash"};
+    const char *python = d->python && *d->python ? d->python + 1 : "usr/bin/python3.13";
+    const char *const interpreters[] = {python, "usr/bin/node", "usr/bin/bash"};
     char missing[128] = "";
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
         if (faccessat(dir, interpreters[i], X_OK, 0)) {

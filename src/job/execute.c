@@ -219,7 +219,7 @@ static int start(struct pipeline *p)
 {
     struct runtime_start with;
     AUTO_CLOSE int in = -1, out = -1, err = -1, fd3 = -1, args = -1;
-    int e = runtime_begin(&with, &p->job, p->config->tz);
+    int e = runtime_begin(&with, &p->job, p->config->tz, p->config->python);
     if (e) {
         return e;
     }

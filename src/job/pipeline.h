@@ -66,6 +66,7 @@ struct pipeline_config {
     uint32_t ahead_network;    // enum plan_network of the sandbox that is parked, if there is one
     uint32_t downgrades;       // enum plan_downgrade bits, for the result
     const char *tz;            // TZ inside
+    const char *python;        // runs Python snippets, as jobs see it; NULL or "": the usual one
     const char *launcher;      // its name, for the result
     const struct zip_ops *zip; // workspace/zip.h: folders become archives; NULL: they are refused
     const char *artifact_urls; // of the result; NULL: artifacts have none

@@ -17,13 +17,14 @@ static long whole_cpus(const struct job *j)
     return (long)((j->limits.value[LIMIT_CPUS] + 99) / 100);
 }
 
-// Arguments before what the job brings. "%heap" stands for the option with the job's figure.
+// Arguments before what the job brings. "%python" stands for the interpreter that was chosen,
+// "%heap" for the option with the job's figure.
 static const struct start {
     enum runtime_fd3 fd3;
     const char *argv[8];
 } starts[LANGUAGE_COUNT] = {
     [LANGUAGE_PYTHON] = {RUNTIME_FD3_FRAMES,
-                         {"/usr/bin/python3.13", "-s", "-S", "-u", "/usr/lib/isle/python.pyc"}},
+                         {"%python", "-s", "-S", "-u", "/usr/lib/isle/python.pyc"}},
     [LANGUAGE_JAVASCRIPT] = {RUNTIME_FD3_FRAMES,
                              {"/usr/bin/node", "%heap", "/usr/lib/isle/javascript.cjs"}},
     [LANGUAGE_BASH] = {RUNTIME_FD3_SCRIPT, {"/bin/bash", "/script.sh"}},
@@ -142,7 +143,8 @@ static int build_env(struct runtime_start *s, const struct job *j, const char *t
     return 0;
 }
 
-static int build_argv(struct runtime_start *s, const struct job *j, size_t *used)
+static int build_argv(struct runtime_start *s, const struct job *j, const char *python,
+                      size_t *used)
 {
     if (j->kind == JOB_COMMAND) {
         s->argv = (const char *const *)j->argv;
@@ -152,6 +154,9 @@ static int build_argv(struct runtime_start *s, const struct job *j, size_t *used
     const struct start *row = &starts[j->language];
     for (size_t i = 0; i < ARRAY_LEN(row->argv) && row->argv[i]; i++) {
         s->own_argv[i] = row->argv[i];
+        if (!strcmp(row->argv[i], "%python")) {
+            s->own_argv[i] = python && *python ? python : RUNTIME_PYTHON;
+        }
         if (!strcmp(row->argv[i], "%heap")) {
             char mb[24];
             snprintf(mb, sizeof mb, "%lld",
@@ -167,7 +172,7 @@ static int build_argv(struct runtime_start *s, const struct job *j, size_t *used
     return row->argv[0] ? 0 : -EINVAL;
 }
 
-int runtime_begin(struct runtime_start *s, const struct job *j, const char *tz)
+int runtime_begin(struct runtime_start *s, const struct job *j, const char *tz, const char *python)
 {
     *s = (struct runtime_start){0};
     s->own_env = calloc(RUNTIME_MAX_ENV + count(j->env) + 1, sizeof *s->own_env);
@@ -175,7 +180,7 @@ int runtime_begin(struct runtime_start *s, const struct job *j, const char *tz)
     size_t used = 0;
     int e = s->own_env && s->text ? build_env(s, j, tz, &used) : -ENOMEM;
     if (!e) {
-        e = build_argv(s, j, &used);
+        e = build_argv(s, j, python, &used);
     }
     if (e) {
         runtime_done(s);

@@ -97,6 +97,10 @@ static int fill_record(struct start *s)
         return start_fail(s, 0, "host name %s: longer than %zu bytes", c->hostname,
                           sizeof seat->hostname - 1);
     }
+    if (c->python && strlen(c->python) >= sizeof s->record.python) {
+        return start_fail(s, 0, "Python %s: longer than %zu bytes", c->python,
+                          sizeof s->record.python - 1);
+    }
     s->record.magic = START_MAGIC;
     s->record.ahead_network = c->ahead_network;
     s->record.instance = s->instance;
@@ -118,6 +122,9 @@ static int fill_record(struct start *s)
         .n_calls = c->n_calls,
     };
     memcpy(seat->hostname, c->hostname, strlen(c->hostname) + 1);
+    if (c->python) {
+        memcpy(s->record.python, c->python, strlen(c->python) + 1);
+    }
     if (c->n_calls) {
         memcpy(seat->calls, c->calls, c->n_calls * sizeof *c->calls);
     }

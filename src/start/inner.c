@@ -176,6 +176,7 @@ int start_inner(int argc, char **argv, struct seat *ret, struct start_error *ret
         snprintf(seat.bwrap, sizeof seat.bwrap, "%s %s", s.record.seat.bwrap_path,
                  s.record.bwrap_version);
     }
+    memcpy(seat.python, s.record.python, sizeof seat.python);
     prctl(PR_SET_NAME, INNER_NAME);
     ask_ahead(&seat);
     e = start_run_steps(&s, START_INNER);

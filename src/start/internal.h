@@ -39,6 +39,7 @@ struct start_record {
     uint32_t serves, n_passed;
     struct seat_config seat;
     char bwrap_version[16];
+    char python[START_PYTHON_MAX];
     uint64_t marks_ns[START_N_MARKS];
 };
 enum { START_MAGIC = 0x534c4531 };

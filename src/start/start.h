@@ -20,7 +20,7 @@ struct bwrap_found;
 // Jobs without namespaces: never, where the service asks for one, or all.
 enum start_plain { START_PLAIN_NEVER, START_PLAIN_ASKED, START_PLAIN_ALL };
 
-enum { START_MAX_PASSED = 8 };
+enum { START_MAX_PASSED = 8, START_PYTHON_MAX = 128 };
 #define START_STORE "/store" // DATA/serve/store, where the service sees it
 
 struct start_config {
@@ -33,6 +33,7 @@ struct start_config {
     const char *guest_dir;   // wrappers, mounted read-only at /usr/lib/isle
     const char *libexec_dir; // isle-launcher, isle-shim
     const char *hostname;
+    const char *python;    // that runs Python snippets, as jobs see it; NULL: the usual one
     uint64_t memory_bytes; // of the whole instance: service, launcher and all jobs (0: not limited)
     uint64_t pids;
     uint32_t test_refuse_rungs;
@@ -100,6 +101,7 @@ struct seat {
     uint32_t ahead_network;         // of that sandbox
     uint32_t made_by;               // enum seat_launcher
     char bwrap[SEAT_PATH_MAX + 16]; // for messages: path and version, or ""
+    char python[START_PYTHON_MAX];  // as the front gave it, or ""
     uint32_t n_uids;                // of workspaces: PLAN_UID_WORKSPACE_0 and so on
     uint32_t first_uid; // where to begin among them: instances that share one range spread
     uint32_t ahead_tag; // a sandbox is being prepared: PREPARE's answer is to come with this tag; 0

@@ -244,3 +244,24 @@ def test_a_job_sees_no_setting(isle, file):
     file.write_text(f"SECRET_KEY={SECRET}\nSANDBOX_HOSTNAME=box\n")
     r = isle.job("--config", str(file), "-l", "bash", "-c", "env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'")
     assert SECRET not in r.stdout and "ISLE_CONF" not in r.stdout and "SANDBOX_HOSTNAME" not in r.stdout
+
+
+EXECUTABLE = ("-l", "python", "-c", "import sys; return sys.executable")
+# another Python in the runtime root, in a mount namespace of the command's own
+OTHER = """at="$SANDBOX_RUNTIME_ROOT/usr/games"
+mount -t tmpfs other "$at" && cp -P "$at"/../bin/python3 "$at"/../bin/python3.13 "$at" && exec "$@"
+"""
+
+
+def test_python_is_the_first_of_a_list(isle):
+    words = {"SANDBOX_DEFAULT_PYTHON_BINARIES": "python2,/opt/venv/bin/python,python3"}
+    r = isle.run(*EXECUTABLE, env=words)
+    assert (r.status, r.text) == (0, '"/usr/bin/python3.13"\n'), r
+    words = {"SANDBOX_DEFAULT_PYTHON_BINARIES": "python2,/usr/games/python3,python3"}
+    r = isle.run(*EXECUTABLE, env=words, prefix=["unshare", "-m", "sh", "-c", OTHER, "sh"])
+    assert (r.status, r.text) == (0, '"/usr/games/python3.13"\n'), r
+    for none in ("python2,pypy3", "/bin/sh", "/etc/passwd"):
+        words = {"SANDBOX_DEFAULT_PYTHON_BINARIES": none}
+        refused(isle.run(*EXECUTABLE, env=words), "SANDBOX_DEFAULT_PYTHON_BINARIES", none, "Python 3.13")
+        refused(config(SANDBOX_RUNTIME_ROOT=str(harness.RUNTIME_ROOT), **words), none, "Python 3.13")
+    refused(config(SANDBOX_DEFAULT_PYTHON_BINARIES="../../bin/python3"), "names of programs")

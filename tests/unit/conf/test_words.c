@@ -85,6 +85,18 @@ static const struct {
     {SETTING_W_NETWORK, "10.0.0/8", false},
     {SETTING_W_NETWORK, "/8", false},
     {SETTING_W_NETWORK, "proxy", false},
+    {SETTING_W_PROGRAM, "python3.13", true},
+    {SETTING_W_PROGRAM, "/usr/local/bin/python3", true},
+    {SETTING_W_PROGRAM, "/app/.venv/bin/python", true},
+    {SETTING_W_PROGRAM, "bin/python3", false},
+    {SETTING_W_PROGRAM, "../python3", false},
+    {SETTING_W_PROGRAM, "..", false},
+    {SETTING_W_PROGRAM, "/usr/../python3", false},
+    {SETTING_W_PROGRAM, "/usr/bin/", false},
+    {SETTING_W_PROGRAM, "/", false},
+    {SETTING_W_PROGRAM, "//python3", false},
+    {SETTING_W_PROGRAM, "python3 -u", false},
+    {SETTING_W_PROGRAM, "", false},
 };
 
 static void rows_hold(void **state)

@@ -91,7 +91,7 @@ static int begin_runtime(void)
     struct job_error e;
     struct runtime_start start;
     int rc = job_parse(json, sizeof json - 1, 0, &j, &e);
-    rc = rc ? rc : runtime_begin(&start, &j, "UTC");
+    rc = rc ? rc : runtime_begin(&start, &j, "UTC", NULL);
     if (!rc) {
         runtime_done(&start);
     }

@@ -51,7 +51,7 @@ static void languages_start_as_they_should(void **state)
     for (size_t i = 0; i < ARRAY_LEN(table); i++) {
         struct job j = job_of(table[i].kind, table[i].language);
         struct runtime_start s;
-        assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+        assert_int_equal(runtime_begin(&s, &j, NULL, NULL), 0);
         size_t n = 0;
         while (s.argv[n]) {
             n++;
@@ -71,9 +71,27 @@ static void a_command_is_taken_as_it_is(void **state)
     struct job j = job_of(JOB_COMMAND, LANGUAGE_NONE);
     j.argv = argv;
     struct runtime_start s;
-    assert_int_equal(runtime_begin(&s, &j, "UTC"), 0);
+    assert_int_equal(runtime_begin(&s, &j, "UTC", NULL), 0);
     assert_ptr_equal(s.argv, argv);
     assert_int_equal(s.fd3, RUNTIME_FD3_NONE);
+    runtime_done(&s);
+}
+
+static void the_chosen_python_runs_snippets(void **state)
+{
+    (void)state;
+    struct job j = job_of(JOB_SNIPPET, LANGUAGE_PYTHON);
+    struct runtime_start s;
+    assert_int_equal(runtime_begin(&s, &j, NULL, "/usr/local/bin/python3.13"), 0);
+    assert_string_equal(s.argv[0], "/usr/local/bin/python3.13");
+    assert_string_equal(s.argv[1], "-s");
+    runtime_done(&s);
+    assert_int_equal(runtime_begin(&s, &j, NULL, ""), 0);
+    assert_string_equal(s.argv[0], RUNTIME_PYTHON);
+    runtime_done(&s);
+    j.language = LANGUAGE_JAVASCRIPT;
+    assert_int_equal(runtime_begin(&s, &j, NULL, "/usr/local/bin/python3.13"), 0);
+    assert_string_equal(s.argv[0], "/usr/bin/node");
     runtime_done(&s);
 }
 
@@ -83,7 +101,7 @@ static void the_heap_stays_below_the_memory(void **state)
     struct job j = job_of(JOB_SNIPPET, LANGUAGE_JAVASCRIPT);
     j.limits.value[LIMIT_MEMORY] = 256;
     struct runtime_start s;
-    assert_int_equal(runtime_begin(&s, &j, "UTC"), 0);
+    assert_int_equal(runtime_begin(&s, &j, "UTC", NULL), 0);
     bool seen = false;
     for (size_t i = 0; s.argv[i]; i++) {
         seen |= !strcmp(s.argv[i], "--max-old-space-size=160");
@@ -102,7 +120,7 @@ static void the_environment_is_built(void **state)
     struct job j = job_of(JOB_SNIPPET, LANGUAGE_PYTHON);
     j.limits.value[LIMIT_CPUS] = 150;
     struct runtime_start s;
-    assert_int_equal(runtime_begin(&s, &j, "Asia/Tokyo"), 0);
+    assert_int_equal(runtime_begin(&s, &j, "Asia/Tokyo", NULL), 0);
     const struct {
         const char *name, *value;
     } table[] = {
@@ -136,7 +154,7 @@ static void what_the_job_gives_wins_and_comes_once(void **state)
         env[3 + i] = names[i];
     }
     struct runtime_start s;
-    assert_int_equal(runtime_begin(&s, &j, "UTC"), 0);
+    assert_int_equal(runtime_begin(&s, &j, "UTC", NULL), 0);
     assert_string_equal(find(&s, "TZ"), "Europe/Paris");
     assert_string_equal(find(&s, "OMP_NUM_THREADS"), "7");
     assert_string_equal(find(&s, "PATHS"), "1");
@@ -153,13 +171,13 @@ static void package_sets_come_first(void **state)
     struct job j = job_of(JOB_SNIPPET, LANGUAGE_PYTHON);
     j.package_sets = names;
     struct runtime_start s;
-    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_int_equal(runtime_begin(&s, &j, NULL, NULL), 0);
     assert_null(find(&s, "PYTHONPATH"));
     assert_null(find(&s, "NODE_PATH"));
     assert_null(find(&s, "VIRTUAL_ENV"));
     runtime_done(&s);
     j.n_package_sets = 2;
-    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_int_equal(runtime_begin(&s, &j, NULL, NULL), 0);
     assert_string_equal(find(&s, "PATH"),
                         "/packages/0/bin:/packages/0/node_modules/.bin:/packages/1/bin:"
                         "/packages/1/node_modules/.bin:/usr/local/bin:/usr/bin:/bin");
@@ -170,7 +188,7 @@ static void package_sets_come_first(void **state)
     assert_string_equal(find(&s, "VIRTUAL_ENV"), "/packages/0");
     runtime_done(&s);
     j.n_package_sets = JOB_MAX_SETS;
-    assert_int_equal(runtime_begin(&s, &j, NULL), 0);
+    assert_int_equal(runtime_begin(&s, &j, NULL, NULL), 0);
     assert_non_null(strstr(find(&s, "PYTHONPATH"), ":/packages/7/lib/python3.13/site-packages"));
     runtime_done(&s);
 }
@@ -180,6 +198,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(languages_start_as_they_should),
         cmocka_unit_test(a_command_is_taken_as_it_is),
+        cmocka_unit_test(the_chosen_python_runs_snippets),
         cmocka_unit_test(the_heap_stays_below_the_memory),
         cmocka_unit_test(the_environment_is_built),
         cmocka_unit_test(package_sets_come_first),
