@@ -135,6 +135,19 @@ static void tell_settings(const struct isled *d)
     }
 }
 
+static void tell_data_folder(const struct isled *d)
+{
+    const char *fix = front_noexec_advice(&d->settings);
+    if (fix) {
+        log_say(d->log, LOG_WARNING, "data folder is mounted noexec",
+                LOG_T("data", d->settings.conf.text[SETTING_WORKSPACE_ROOT]),
+                LOG_T("effect",
+                      "nothing in a workspace on disk can be executed: Permission denied, status "
+                      "126; those in memory (SANDBOX_TMPFS_WORKSPACE_MB) are not concerned"),
+                LOG_T("fix", fix));
+    }
+}
+
 static int prepare(struct isled *d, const struct cli_places *places)
 {
     struct front_error why;
@@ -389,6 +402,7 @@ static int run_front(struct isled *d, const struct cli_places *places)
     int status = prepare(d, places);
     status = status ? status : start(d, places);
     if (!status) {
+        tell_data_folder(d);
         watch(d);
         status = finish(d);
     }

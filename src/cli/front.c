@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "host/host.h"
 #include "host/refusal.h"
 
 #include <fcntl.h>
@@ -154,6 +155,13 @@ void front_idle_words(const struct front_settings *f, struct buf *out)
             buf_printf(out, "%s%s", out->len ? ", " : "", setting_specs[i].name);
         }
     }
+}
+
+const char *front_noexec_advice(const struct front_settings *f)
+{
+    return host_stays_noexec(f->conf.text[SETTING_WORKSPACE_ROOT])
+               ? "mount it with exec, or set SANDBOX_WORKSPACE_ROOT to a folder elsewhere"
+               : NULL;
 }
 
 int front_choose_launcher(const struct front_settings *f, const char *option,

@@ -69,6 +69,10 @@ void front_tell_preset(const struct front_settings *f, const char *verb);
 // Names of the settings that are given and that this version does not use: "NAME, ...".
 void front_idle_words(const struct front_settings *f, struct buf *out);
 
+// Of a data folder that is noexec for jobs, too: they cannot execute what they make in a workspace
+// there. NULL, or what to do about it. The folder exists once a start has succeeded.
+const char *front_noexec_advice(const struct front_settings *f);
+
 // Who makes the sandboxes: `option` (--launcher's value), or what the settings say where it is
 // NULL. 0, or -EINVAL with *ret_error.
 int front_choose_launcher(const struct front_settings *f, const char *option,

@@ -114,11 +114,16 @@ static void make_ready(int once, uint32_t uid_base)
                       uid_base + PLAN_UID_WORKSPACE_0);
 }
 
+// A small workspace is a tmpfs, which only the launcher can make.
+static bool is_on_disk(const struct run *r)
+{
+    return r->job.job.limits.value[LIMIT_DISK] > r->settings.host.tmpfs_max_mb;
+}
+
 static struct start_config start_config_of(const struct run *r)
 {
     struct start_config c = front_start_config(&r->settings, r->places);
-    // a small workspace is a tmpfs, which only the launcher can make
-    if (r->job.job.limits.value[LIMIT_DISK] > r->settings.host.tmpfs_max_mb) {
+    if (is_on_disk(r)) {
         c.meanwhile = make_ready;
     }
     if (r->job.job.network == JOB_NETWORK_HOST) {
@@ -143,6 +148,7 @@ static int find_bwrap(struct run *r)
 static int end_status(struct run *r, struct session *s, enum session_end how, int wait_status)
 {
     struct run_end end = end_of(r);
+    end.noexec = is_on_disk(r) ? front_noexec_advice(&r->settings) : NULL;
     end.line_open = s->line_open;
     end.out_error = s->out_error;
     end.err_error = s->err_error;

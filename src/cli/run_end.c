@@ -113,8 +113,16 @@ int run_end_print(const struct run_end *r, const struct buf *final)
     if (status < 0) {
         return status;
     }
-    if (status > 0 && report.terminal && !report.json && !report.quiet) {
+    bool tells = status > 0 && !report.json && !report.quiet;
+    if (tells && report.terminal) {
         print_left_behind(r->job);
+    }
+    if (tells && r->noexec) { // what failed says "Permission denied", of a file with mode 755
+        fprintf(
+            stderr,
+            "isle: the data folder is mounted noexec, so no file in /workspace can be executed: "
+            "%s, or take a workspace in memory (--disk 64)\n",
+            r->noexec);
     }
     return r->artifacts->error[0] ? complain("%s", r->artifacts->error) : status;
 }

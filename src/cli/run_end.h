@@ -12,6 +12,7 @@ struct run_end {
     const struct job *job;
     const struct outdir *artifacts;
     const char *launcher;     // of a result of our own; NULL: not known
+    const char *noexec;       // advice about a workspace in which nothing can be executed; or NULL
     bool line_open;           // the job's output did not end its line
     int out_error, err_error; // errno of the first failed write of its output
 };

@@ -30,6 +30,8 @@ static bool is_others(const struct doctor *d, const struct stat *st)
     return (st->st_uid != 0 && st->st_uid != d->host.uid) || (st->st_mode & 022);
 }
 
+static const char mount_exec[] = "mount that file system with exec (mount -o remount,exec)";
+
 static void see_program(struct doctor *d, const char *name)
 {
     char path[4200];
@@ -40,6 +42,12 @@ static void see_program(struct doctor *d, const char *name)
             add_bad(d, name, DOCTOR_FAILED, "no job runs",
                     "install isle as a whole (meson install -C build, or set ISLE_LIBEXEC)");
         DOCTOR_FOUND(r, "%.180s: %s", path, strerror(errno));
+        return;
+    }
+    struct statvfs on;
+    if (!statvfs(path, &on) && (on.f_flag & ST_NOEXEC)) {
+        struct doctor_row *r = add_bad(d, name, DOCTOR_FAILED, "no job runs", mount_exec);
+        DOCTOR_FOUND(r, "%.180s is mounted noexec", path);
         return;
     }
     // inner root, nobody special to the host, executes them
@@ -70,6 +78,11 @@ static void see_runtime(struct doctor *d)
         DOCTOR_FOUND(r, "%.180s: %s", root, strerror(e));
         return;
     }
+    if (host_stays_noexec(root)) {
+        struct doctor_row *r = add_bad(d, "runtime root", DOCTOR_FAILED, "no job runs", mount_exec);
+        DOCTOR_FOUND(r, "%.180s is mounted noexec", root);
+        return;
+    }
     fd_read_at(dir, "usr/share/isle/build-id", build, sizeof build);
     build[strcspn(build, "\n")] = '\0';
     const char *python = d->python && *d->python ? d->python + 1 : "usr/bin/python3.13";
@@ -93,6 +106,20 @@ static void see_runtime(struct doctor *d)
                      : doctor_add(d, "programs", "runtime root");
     DOCTOR_FOUND(r, "%.100s, build %s%s%s", root, build[0] ? build : "not known",
                  missing[0] ? ", without" : "", missing);
+}
+
+// Modules of sets that are machine code are mapped as programs are.
+static void see_packages(struct doctor *d)
+{
+    const char *path = d->conf->text[SETTING_PACKAGES_ROOT];
+    if (*path && host_stays_noexec(path)) {
+        struct doctor_row *r =
+            add_bad(d, "package sets", DOCTOR_ADVICE,
+                    "their compiled modules and programs fail: Permission denied, or failed to map "
+                    "segment from shared object",
+                    mount_exec);
+        DOCTOR_FOUND(r, "%.180s is mounted noexec", path);
+    }
 }
 
 // ---- Bubblewrap -------------------------------------------------------------------------------
@@ -166,17 +193,26 @@ static void see_disk(struct doctor *d)
         r->state = DOCTOR_FAILED;
         DOCTOR_FOUND(r, "%.180s: %s", path, strerror(-e));
         DOCTOR_COST(r, "no job runs");
-        DOCTOR_FIX(r, "make it, or set SANDBOX_WORKSPACE_ROOT to a folder of yours");
+        DOCTOR_FIX(r, "%s, or set SANDBOX_WORKSPACE_ROOT to a folder of yours",
+                   e == -EROFS ? "mount it for writing" : "make it");
         return;
     }
     uint64_t free_mb = s.f_bavail * s.f_frsize / MB;
     DOCTOR_FOUND(r, "%.120s%s, %llu MB and %llu inodes free", path,
                  missing ? " (made at the first job)" : "", (unsigned long long)free_mb,
                  (unsigned long long)s.f_favail);
-    if (free_mb < 1024) {
+    bool full = free_mb < 1024, noexec = host_stays_noexec(at);
+    if (full || noexec) {
         r->state = DOCTOR_ADVICE;
-        DOCTOR_COST(r, "jobs with a large disk_mb end when the disk is nearly full");
-        DOCTOR_FIX(r, "free some, or set SANDBOX_WORKSPACE_ROOT to a larger disk");
+        DOCTOR_COST(r, "%s%s%s",
+                    full ? "jobs with a large disk_mb end when the disk is nearly full" : "",
+                    full && noexec ? "; " : "",
+                    noexec ? "it is mounted noexec: in workspaces on disk nothing can be executed "
+                             "(Permission denied, status 126)"
+                           : "");
+        DOCTOR_FIX(r, "%sset SANDBOX_WORKSPACE_ROOT to a folder elsewhere%s",
+                   full ? "free some, or " : "mount it with exec (mount -o remount,exec), or ",
+                   full && noexec ? " that is mounted with exec" : "");
     }
 }
 
@@ -230,6 +266,7 @@ void doctor_programs(struct doctor *d)
     see_program(d, "isle-launcher");
     see_program(d, "isle-shim");
     see_runtime(d);
+    see_packages(d);
     see_bubblewrap(d);
     see_disk(d);
     see_accounting(d);

@@ -1,11 +1,13 @@
 #include "host/host.h"
 
 #include "base/fd.h"
+#include "kernel/mount.h"
 
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/utsname.h>
 
 const char *const host_cgroups_names[] = {"none", "v1", "v2", "hybrid"};
@@ -300,6 +302,19 @@ static void read_mounts(int root, struct host *h)
                  : m.v2       ? HOST_CGROUPS_V2
                  : m.v1       ? HOST_CGROUPS_V1
                               : HOST_CGROUPS_NONE;
+}
+
+// ---- mounts of files --------------------------------------------------------------------------
+
+bool host_stays_noexec(const char *path)
+{
+    struct statvfs s;
+    if (statvfs(path, &s) || !(s.f_flag & ST_NOEXEC)) {
+        return false;
+    }
+    // tried on a clone that is attached nowhere
+    AUTO_CLOSE int mount = mount_clone(AT_FDCWD, path, 0);
+    return mount < 0 || mount_set(mount, 0, MOUNT_ATTR_NOEXEC, 0);
 }
 
 // ---- all --------------------------------------------------------------------------------------

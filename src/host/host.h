@@ -82,4 +82,9 @@ void host_each_mount(int root, const char *type,
 // The number in the file `path` below root, or HOST_NO_VALUE.
 int64_t host_number(int root, const char *path);
 
+// Is the file system at `path` mounted noexec, and stays so for jobs? Host root takes that off the
+// mounts that sandboxes get (start/child.c); an account, and root of a container with a user
+// namespace of its own, cannot.
+bool host_stays_noexec(const char *path);
+
 #endif

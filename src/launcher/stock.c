@@ -20,23 +20,22 @@ void stock_init(struct launcher *l)
     }
 }
 
-// A mount of its own for the folder `fd` is on. Descriptor or -errno.
-static int new_mount(int fd, uint64_t set, uint64_t clear)
+// A mount of its own for the folder `fd` is on. The launcher's own mount of the root is inert; the
+// job may execute and link what is there. A host's noexec that is locked stays (start/child.c).
+// Descriptor or -errno.
+static int new_mount(int fd, uint64_t set)
 {
     AUTO_CLOSE int m = mount_clone(fd, "", AT_EMPTY_PATH);
     if (m < 0) {
         return m;
     }
-    int e = mount_set(m, set, clear, 0);
+    const uint64_t all = set | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    int e = mount_set(m, all, MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW, 0);
+    e = e == -EPERM ? mount_set(m, all, MOUNT_ATTR_NOSYMFOLLOW, 0) : e;
     return e ? e : fd_take(&m);
 }
 
-static int workspace_mount(int fd)
-{
-    // The launcher's own mount of the root is inert; the job may execute and link what it wrote.
-    return new_mount(fd, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                     MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW);
-}
+static int workspace_mount(int fd) { return new_mount(fd, 0); }
 
 // NAME/part beneath the workspace root: a folder that belongs to the workspace's uid.
 static int folder_mount(struct launcher *l, const struct plan_request *q, char part)
@@ -135,8 +134,7 @@ int stock_set(struct launcher *l, uint32_t number)
     if (l->set[number] < 0) {
         return -ENOENT;
     }
-    return new_mount(l->set[number], MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
-                     MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW);
+    return new_mount(l->set[number], MOUNT_ATTR_RDONLY);
 }
 
 // A set counts only if it was opened beneath the launcher's own mount of the cache root, whose id

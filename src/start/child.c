@@ -107,12 +107,16 @@ int child_session(struct start *s)
     return e ? start_fail(s, e, "control groups isle/%u/service", s->instance) : 0;
 }
 
-// A clone of what stands at `path`, as jobs may have it. A descriptor or -errno.
+// A clone of what stands at `path`, as jobs may have it: they execute what lies there, also where
+// the host's own mount is noexec. Only host root can say so, and only here: for an account, and in
+// the user namespace to come, that attribute is locked (EPERM), and stays. A descriptor or -errno.
 static int clone_tree(struct start *s, const char *what, const char *path, uint64_t set,
                       unsigned flags)
 {
+    const uint64_t all = set | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
     AUTO_CLOSE int fd = mount_clone(AT_FDCWD, path, flags);
-    int e = fd < 0 ? fd : mount_set(fd, set | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, flags);
+    int e = fd < 0 ? fd : mount_set(fd, all, MOUNT_ATTR_NOEXEC, flags);
+    e = e == -EPERM ? mount_set(fd, all, 0, flags) : e;
     return e ? start_fail(s, e, "%s %s", what, path) : fd_take(&fd);
 }
 
