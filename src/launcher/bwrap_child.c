@@ -66,6 +66,10 @@ static int sized_tmpfs(const char *path, uint64_t bytes, unsigned inodes)
 int bstep_mounts(struct launch *c)
 {
     char path[32];
+    // Of this pid namespace: Bubblewrap looks for its own child by number.
+    if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL)) {
+        return -errno;
+    }
     int e = sized_tmpfs("job/shm", 64 << 20, 4096);
     if (!e && c->q.tmp_folder) {
         e = mount_attach(c->fds[FD_TMP_OR_SETS], AT_FDCWD, "job/tmp");

@@ -94,6 +94,12 @@ def test_whoever_starts_it(isle):
     assert r["isolation"]["downgrades"] == list(variants.NOW.downgrades)
 
 
+def test_in_a_pid_namespace(isle):
+    """As of a container: no process 2 of it is there, which is the number of Bubblewrap's child in its own."""
+    value = run(isle, "-l", "bash", "-c", "echo fine", prefix=["unshare", "-p", "-f", "--mount-proc"])
+    assert value["result"] == "fine", value
+
+
 def test_snippets_and_files(isle, folder):
     (folder / "in.txt").write_text("41")
     code = "open('output/o.txt', 'w').write('made'); return int(open('input/in.txt').read()) + 1"
