@@ -58,7 +58,9 @@ bool sqlite_reader_is_long(struct sqlite_reader *r, const struct store_query *q)
     return is_long;
 }
 
-// Where the page begins. 0, MISSING or -errno.
+// Where the page begins. The statement is not reset: one read transaction goes from here to the
+// page's end, as a cursor's record that were removed in between would begin the list anew. 0,
+// MISSING or -errno.
 static int find_cursor(struct sqlite_reader *r, int which, struct read_params *p)
 {
     static const struct sql_place places[] = {
@@ -83,7 +85,6 @@ static int find_cursor(struct sqlite_reader *r, int which, struct read_params *p
         p->at_ms = sqlite3_column_int64(st, 0);
         p->at_order = sqlite3_column_int64(st, 1);
     }
-    sqlite3_reset(st);
     return err;
 }
 
@@ -151,7 +152,8 @@ void sqlite_reader_run(struct sqlite_reader *r, const struct store_query *q,
             r->in_row = false;
         }
     }
-    // Ends the read transaction: an open one would keep the log from being reused.
+    // Both end the read transaction: an open one would keep the log from being reused.
+    sqlite3_reset(r->cursors[which]);
     sqlite3_reset(st);
     sqlite3_clear_bindings(st);
     to->end(to->ctx, err);

@@ -446,14 +446,15 @@ const struct sql_read sql_reads[SQL_READS] = {
                                   " ORDER BY a.seq LIMIT ?3",
                          {QT(q.team), QT(q.name), QI(q.limit)},
                          {TOOL_PLACES}},
-    // The cursor is a row's seq, as its name is no number.
+    // The cursor is a row's seq, as its name is no number. A name that was changed since would lead
+    // elsewhere.
     [STORE_LIST_TOOLS] = {"tools that a team sees",
                           TOOL_SQL
                           " WHERE a.team = ?1 AND (a.name, a.shared, a.seq) >"
-                          " (coalesce((SELECT name FROM tool_access WHERE seq = ?2), x''),"
+                          " (coalesce(?4, (SELECT name FROM tool_access WHERE seq = ?2), x''),"
                           " coalesce((SELECT shared FROM tool_access WHERE seq = ?2), 0), ?2)"
                           " ORDER BY a.name, a.shared, a.seq LIMIT ?3",
-                          {QT(q.team), QI(at_order), QI(q.limit)},
+                          {QT(q.team), QI(at_order), QI(q.limit), QT(q.name)},
                           {TOOL_PLACES},
                           "SELECT 0, a.seq FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
                           " WHERE t.id = ?1 AND a.team = ?2"},

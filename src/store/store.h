@@ -180,7 +180,8 @@ enum store_read_kind {
     STORE_GET_TOOL,       // id, team (NULL: any): the team's own, or shared with it
     STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
     STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one
-                          // name its own first, then the oldest share
+                          // name its own first, then the oldest share. name: that the cursor's tool
+                          // had when it was read (NULL: that which it has now)
     STORE_LIST_OWN_TOOLS, // team, limit, name: its own alone, by name, behind that name (NULL: from
                           // the first on); a team has no more than a read gives
     STORE_LIST_TOOL_NAMES, // team, limit: all of them, without bodies

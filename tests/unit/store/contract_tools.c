@@ -363,6 +363,28 @@ static void tools_are_listed_by_name(void **state)
     assert_int_equal(list(h, "nobody", NULL, 10)->n, 0);
 }
 
+// Who goes on behind a tool by the name that it had sees each tool once, whatever it is called now.
+static void a_list_goes_on_where_it_was(void **state)
+{
+    struct harness *h = *state;
+    create(h, "1", "red", "a", "{}");
+    create(h, "2", "red", "b", "{}");
+    create(h, "3", "red", "c", "{}");
+    struct store_query q = {.kind = STORE_LIST_TOOLS,
+                            .team = text("red"),
+                            .cursor = text("2"),
+                            .name = text("b"),
+                            .limit = 10};
+    static const char *const now[] = {"b", "Z", "z"};
+    for (size_t i = 0; i < ARRAY_LEN(now); i++) {
+        update(h, "2", now[i], "{}", 0);
+        const struct rows *r = harness_read(h, &q);
+        assert_int_equal(r->end, 0);
+        assert_int_equal(r->n, strcmp(now[i], "z") == 0 ? 2 : 1); // the other one is itself
+        SAME(r->at[0].tool.name, "c");
+    }
+}
+
 static void own_tools_are_listed_alone(void **state)
 {
     struct harness *h = *state;
@@ -488,6 +510,7 @@ const struct CMUnitTest contract_tools[] = {
     cmocka_unit_test(shares_of_a_tool_are_bounded),
     cmocka_unit_test(what_is_deleted_is_gone_whole),
     cmocka_unit_test(tools_are_listed_by_name),
+    cmocka_unit_test(a_list_goes_on_where_it_was),
     cmocka_unit_test(own_tools_are_listed_alone),
     cmocka_unit_test(a_reader_may_have_enough),
     cmocka_unit_test(a_name_means_the_teams_own_tool_first),

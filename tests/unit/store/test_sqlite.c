@@ -204,6 +204,71 @@ static void bytes_of_tools_are_bounded(void **state)
     harness_end(&h);
 }
 
+// ---- a page of a list
+
+struct meddling {
+    struct harness *h;
+    bool done;
+    char seen[64];
+    int end;
+};
+
+// Told before a statement begins: whoever shared the cursor's tool takes it back just then.
+static int unshare_before_the_page(unsigned what, void *ctx, void *statement, void *sql)
+{
+    struct meddling *m = ctx;
+    (void)what;
+    (void)sql;
+    if (strcmp(sqlite3_sql(statement), sql_reads[STORE_LIST_TOOLS].sql) == 0) {
+        struct store_write w = {.kind = STORE_TOOL_UNSHARE,
+                                .tool = {.id = text("b"), .with = text("blue")}};
+        m->done = harness_write(m->h, &w).error == 0;
+    }
+    return 0;
+}
+
+static void on_seen(void *ctx, const struct store_record *r)
+{
+    struct meddling *m = ctx;
+    size_t len = strlen(m->seen);
+    snprintf(m->seen + len, sizeof m->seen - len, "%.*s", (int)r->tool.id.len, r->tool.id.data);
+}
+
+static void on_seen_all(void *ctx, int error) { ((struct meddling *)ctx)->end = error; }
+
+static void cursor_and_page_are_of_one_moment(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_start(&h, open_sqlite);
+    static const char *const ids[] = {"a", "b", "c"};
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++) {
+        assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, ids[i], "{}").error, 0);
+        struct store_write w = {
+            .kind = STORE_TOOL_SHARE,
+            .tool = {.id = text(ids[i]), .with = text("blue"), .permission = STORE_MAY_READ}};
+        assert_int_equal(harness_write(&h, &w).error, 0);
+    }
+    struct sqlite_reader r = {0};
+    struct meddling m = {.h = &h, .end = 1000};
+    sqlite3 *db = open_file(h.place);
+    assert_int_equal(sqlite_reader_open(&r, db), 0);
+    assert_int_equal(sqlite3_trace_v2(db, SQLITE_TRACE_STMT, unshare_before_the_page, &m),
+                     SQLITE_OK);
+    struct store_query q = {
+        .kind = STORE_LIST_TOOLS, .team = text("blue"), .cursor = text("b"), .limit = 10};
+    struct store_reader to = {on_seen, on_seen_all, &m, NULL};
+    sqlite_reader_run(&r, &q, &to);
+    assert_true(m.done);
+    assert_int_equal(m.end, 0);
+    assert_string_equal(m.seen, "c");
+    // and nothing holds on to that moment
+    sqlite_reader_run(&r, &q, &to);
+    assert_int_equal(m.end, STORE_MISSING);
+    sqlite_reader_close(&r);
+    harness_end(&h);
+}
+
 static void a_newer_store_is_left_alone(void **state)
 {
     (void)state;
@@ -476,6 +541,7 @@ int main(void)
         cmocka_unit_test(migrations_are_whole_or_not_there),
         cmocka_unit_test(a_store_of_version_1_goes_on),
         cmocka_unit_test(bytes_of_tools_are_bounded),
+        cmocka_unit_test(cursor_and_page_are_of_one_moment),
         cmocka_unit_test(a_newer_store_is_left_alone),
         cmocka_unit_test(damage_is_found_at_the_start),
         cmocka_unit_test(an_answered_write_has_been_synced),
