@@ -165,6 +165,12 @@ static void check_object(struct check *c, const struct schema *s, const char *pa
 static void check_value(struct check *c, const struct schema_field *f, const char *path,
                         yyjson_val *v);
 
+// Said enough; or this element is one of those that are too many, however many they are.
+static bool is_beyond(const struct check *c, const struct schema_field *f, size_t i)
+{
+    return c->n > SCHEMA_MAX_FAULTS || (f->max != 0 && i >= (size_t)f->max);
+}
+
 // Elements of an array, or values of an object with free names.
 static void check_items(struct check *c, const struct schema_field *f, const char *path,
                         yyjson_val *v)
@@ -178,7 +184,7 @@ static void check_items(struct check *c, const struct schema_field *f, const cha
     if (yyjson_is_arr(v)) {
         yyjson_arr_foreach(v, i, count, value)
         {
-            if (c->n > SCHEMA_MAX_FAULTS) {
+            if (is_beyond(c, f, i)) {
                 return;
             }
             snprintf(at, sizeof at, "%s[%zu]", path, i);
@@ -189,7 +195,7 @@ static void check_items(struct check *c, const struct schema_field *f, const cha
     yyjson_obj_foreach(v, i, count, key, value)
     {
         char shown[SHOWN_BYTES];
-        if (c->n > SCHEMA_MAX_FAULTS) {
+        if (is_beyond(c, f, i)) {
             return;
         }
         snprintf(at, sizeof at, "%s.%s", path, job_show(key, shown));

@@ -102,6 +102,20 @@ static void says_how_many_more(void **state)
     assert_null(strstr(text, "u20"));
 }
 
+// What is beyond the bound of an array is not looked at, however much it is.
+static void says_that_there_are_too_many(void **state)
+{
+    (void)state;
+    char json[4096] = "{\"artifacts\":[8";
+    for (int i = 1; i < JOB_MAX_ARTIFACTS; i++) {
+        strcat(json, ",\"a\"");
+    }
+    strcat(json, ",9,10]}");
+    assert_string_equal(check(&schema_sandbox_job, json),
+                        "artifacts: 102 elements are above the maximum of 100; "
+                        "artifacts[0]: must be a string or an object, not 8");
+}
+
 static void tells_what_is_only_too_large(void **state)
 {
     (void)state;
@@ -288,6 +302,7 @@ int main(void)
         cmocka_unit_test(names_every_fault),
         cmocka_unit_test(names_the_place),
         cmocka_unit_test(says_how_many_more),
+        cmocka_unit_test(says_that_there_are_too_many),
         cmocka_unit_test(tells_what_is_only_too_large),
         cmocka_unit_test(reads_queries),
         cmocka_unit_test(knows_forms),
