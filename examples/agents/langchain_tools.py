@@ -13,12 +13,12 @@ from loop import RATE, Isle, for_model
 
 
 def as_tool(isle: Isle, schema: dict) -> StructuredTool:
-    """Of a function schema. What goes wrong is for the model to read, so it is told as a result."""
+    """Of a function schema. What goes wrong is for the model to read: it is told as much of it as of what goes well."""
 
     def call(**arguments: object) -> str:
         said = isle.call(schema["name"], arguments)
         if not said["success"]:
-            raise ToolException(said["error"] or "failed")
+            raise ToolException(for_model(said))
         return for_model(said)
 
     return StructuredTool.from_function(
@@ -45,6 +45,7 @@ def main() -> None:
                 [
                     wish("rate", currency="dollar"),
                     wish("rate", currency="USD"),
+                    wish("run_python", code="print('begun')\nreturn amount * 0.92", params={"amount": 120}),
                     wish("run_python", code="return round(params['amount'] * 0.92, 2)", params={"amount": 120}),
                     AIMessage("120 dollars are 110.40 euros."),
                 ]

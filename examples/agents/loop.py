@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-import re
 import sys
 import urllib.error
 import urllib.parse
@@ -45,12 +44,13 @@ def post_json(url: str, body: object, key: str | None):
 
 
 def recorded():
-    """Answers of a model that was asked before, one after another. {tag}: it copies the one that it was shown."""
+    """Answers of a model that was asked before, one after another. {tag}: it copies the one that it was told last."""
     answers = iter(json.loads((HERE / "answers.json").read_text()))
 
     def ask(messages: list, tools: list) -> dict:
-        shown = re.findall(r"\d#([0-9a-f]{4})\|", messages[-1]["content"])
-        return json.loads(json.dumps(next(answers)).replace("{tag}", shown[0] if shown else ""))
+        last = messages[-1]
+        tag = json.loads(last["content"]).get("tag", "") if last["role"] == "tool" else ""
+        return json.loads(json.dumps(next(answers)).replace("{tag}", tag))
 
     return ask
 
@@ -91,8 +91,8 @@ class Isle:
         try:
             if name in ("bash", "read", "write", "edit", "artifact"):
                 return self.request("POST", f"/sandbox/sessions/{self.session}/tools/{name}", arguments)
-            if name in ("run_python", "run_javascript"):
-                job = {"language": name.removeprefix("run_"), "session_id": self.session} | arguments
+            if name in ("run_python", "run_javascript"):  # in a fresh sandbox, as the model was told
+                job = {"language": name.removeprefix("run_")} | arguments
                 return self.request("POST", "/tools/execute-code", job)
             called = {"name": name, "arguments": arguments, "session_id": self.session}
             return self.request("POST", "/tools/execute", called)
@@ -100,11 +100,19 @@ class Isle:
             return {"success": False, "error": json.load(e)["msg"]}
 
 
-TOLD = "success result error logs content message stdout stderr timed_out markdown".split()
+TOLD = (
+    "success error result reason exit_code stdout stderr truncated command"  # of what ran: how it went, and what it was
+    " content tag message markdown missing"  # of files: the tag is what the next edit names its lines by
+).split()
 
 
 def for_model(said: dict) -> str:
-    return json.dumps({k: said[k] for k in TOLD if said.get(k) not in (None, "")}, ensure_ascii=False)
+    """What says nothing is left out, but for a result, which may be 0 or empty."""
+    cut = said.get("truncated")
+    if isinstance(cut, dict):  # a job tells it of each stream
+        said = said | {"truncated": [stream for stream, is_cut in cut.items() if is_cut]}
+    told = {k: said[k] for k in TOLD if said.get(k) or (k in ("success", "result") and said.get(k) is not None)}
+    return json.dumps(told, ensure_ascii=False)
 
 
 # ---- The loop
