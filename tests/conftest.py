@@ -20,6 +20,7 @@ import harness
 import leftovers
 import variants
 from service import Service, serving
+from tool_teams import blue, emptied, red  # noqa: F401 (fixtures)
 
 # Started in the background or by nohup(1), a shell's children ignore these, and so would every isle of a test.
 for ignored in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):

@@ -11,12 +11,12 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import harness
 import pytest
 from agent_session import Agent, links
-from service import JOBS, SESSIONS, Service, serving
+from service import JOBS, SESSIONS, Answer, Service, serving
 
 SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "4", "STREAM_TOOL_TIMEOUT_CODE": "3"}
 SECRET = "CANARY-7b1f"
@@ -48,6 +48,17 @@ def within(seconds: float) -> Iterator[None]:
     begin = time.monotonic()
     yield
     assert time.monotonic() - begin < seconds
+
+
+def quick(call: Callable[[], Answer], seconds: float = 0.1) -> Answer:
+    """Its answer, which comes within this time; one of a few does, where others have the machine now and then."""
+    for _ in range(10):
+        begin = time.monotonic()
+        answer = call()
+        took = time.monotonic() - begin
+        if took < seconds * harness.SLOW:
+            return answer
+    raise AssertionError(f"{took} s, and never within {seconds * harness.SLOW} s")
 
 
 def refused(agent: Agent, tool: str, /, **arguments) -> str:
@@ -93,10 +104,37 @@ def test_D25_patterns_burn_no_cpu(agent):
         with within(SOON):
             assert refused(agent, "read", path=pattern)
             assert refused(agent, "artifact", paths=[pattern])
-            assert agent.files.list(pattern, recursive="true").status in (404, 422)
-    agent.files.put("long", b"x" * 9999 + b"\n" + b"(a+)+$\n" * 9999)
+            assert agent.list(pattern, recursive="true").status in (404, 422)
+    agent.put("long", b"x" * 9999 + b"\n" + b"(a+)+$\n" * 9999)
     with within(SOON):  # a search that almost matches everywhere
         assert agent.call("read", path="long", search="(a+)+" * 200)["shown"] == 0
+
+
+MUCH = 60_000_000  # just below the bound of a file, so that the line is looked at
+LONG_LINES = {
+    # a file: what stands before its long line, of what that is, what stands behind; and the block of its first line
+    "a string": ("f.py", b"def f():\n    x = '", b"a", b"'\n", 2),
+    "behind the block": ("f.py", b"def f():\n    return 1\ny = [", b"[],", b"]\n", 2),
+    "braces": ("f.c", b"int f(void) {\n", b"{}", b"\n}\n", 3),
+}
+
+
+@pytest.mark.parametrize("what", LONG_LINES)
+def test_D25_lines_as_long_as_a_file(service, agent, what):
+    """Where a block ends, and where the first line is in a file that has changed."""
+    name, before, piece, after, block = LONG_LINES[what]
+    text = before + piece * (MUCH // len(piece)) + after
+    agent.put(name, text)
+    with service.grows_at_most(3 * MUCH >> 10):
+        with within(5 * SOON):
+            tag = agent.ok("read", path=name, end_line=1)["tag"]
+        with within(5 * SOON):
+            [change] = agent.edit(name, f"1#{tag}", "pass", "replace_block")["changes"]
+        assert change["removed"] == block
+        agent.put(name, b"first\n" + text)
+        with within(5 * SOON):
+            [change] = agent.edit(name, f"1#{tag}", "pass")["changes"]
+        assert change["first_line"] == 2
 
 
 # ---- F07: what takes no bytes
@@ -111,11 +149,11 @@ def test_F07_empty_files_and_folders(a_team):
         begin = iter(deep[1:])
         why = harness.until(lambda: a.call("write", path=next(begin), content="")["error"], 10 * SOON)
         assert "the disk is full" in why, why
-        assert a.files.put("new", b"").status == a.files.put("new/folder/f", b"").status == 413
+        assert a.put("new", b"").status == a.put("new/folder/f", b"").status == 413
         assert a.call("write", path="new", content="")["success"] is False
-        assert a.files.move(deep[0], "new/folder/f").status == 404
+        assert a.move(deep[0], "new/folder/f").status == 404
         assert a.call("write", path=deep[0], content="")["success"]  # what is there can be made smaller
-        a.files.sh("rm -r /workspace/*")
+        a.sh("rm -r /workspace/*")
         time.sleep(0.3 * SOON)  # until it is counted again, which no call has to ask for
         assert a.call("write", path="new", content="")["success"]
 
@@ -348,10 +386,14 @@ def test_H02_another_teams_session(service, agent):
         assert b.get(f"{JOBS}/{given['job_id']}/artifacts/f").status == 404
         assert b.get(f"{JOBS}/{given['job_id']}").status == 404
     assert agent.says("cat f") == SECRET
-    assert agent.files.names().count("f") == 1
+    assert agent.names().count("f") == 1
+
+
+BODY_BYTES = 12_000_000  # of write and edit, the longest
 
 
 def test_H04_large_and_deep(service, agent):
+    """Refused soon, and without the memory that the text asks for."""
     deep = b'{"path":"f","edits":' + b'[{"op":' * 5000 + b"1" + b"}]" * 5000 + b"}"
     many = json.dumps({"path": "f", "tag": "0000", "edits": [{"op": "cut", "line": 1}] * 100_000}).encode()
     for tool, body in (
@@ -365,20 +407,21 @@ def test_H04_large_and_deep(service, agent):
         ("bash", json.dumps({"command": "x" * (3 << 20)}).encode()),
         ("write", json.dumps({"path": "f", "content": "x" * (20 << 20)}).encode()),
     ):
-        with within(SOON):
-            path = f"{SESSIONS}/{agent.session}/tools/{tool}"
-            try:
-                a = service.call("POST", path, body=body, headers={"Content-Type": "application/json"})
-            except BrokenPipeError:  # it was refused before all of it was sent
-                continue
-            said = a.status in (400, 413, 422) or not a.data["success"]
-            assert said, (tool, body[:40], a.status, a.body[:300])
-            assert len(a.body) < 20_000
+        path = f"{SESSIONS}/{agent.session}/tools/{tool}"
+
+        def post(path: str = path, body: bytes = body) -> Answer:
+            return service.call("POST", path, body=body, headers={"Content-Type": "application/json"})
+
+        with service.grows_at_most(2 * BODY_BYTES >> 10):
+            a = quick(post)
+        said = a.status in (400, 413, 422) or not a.data["success"]
+        assert said, (tool, body[:40], a.status, a.body[:300])
+        assert len(a.body) < 20_000
 
 
 @pytest.mark.parametrize("number", ["-1", "0", "4294967297", "9223372036854775808", "1e18", "1.5", '"5"', "1e400"])
 def test_H14_numbers(service, agent, number):
-    agent.files.put("f", b"1\n2\n")
+    agent.put("f", b"1\n2\n")
     for tool, body in (
         ("read", '{"path":"f","start_line":%s}'),
         ("read", '{"path":"f","end_line":%s}'),
@@ -392,7 +435,7 @@ def test_H14_numbers(service, agent, number):
         path = f"{SESSIONS}/{agent.session}/tools/{tool}"
         a = service.call("POST", path, body=(body % number).encode(), headers={"Content-Type": "application/json"})
         said = a.status in (400, 422) or (a.status == 200 and not a.data["success"])
-        assert said or (number == "1.5" and tool == "artifact"), (tool, body, number, a.status, a.body[:300])
+        assert said, (tool, body, number, a.status, a.body[:300])
     assert agent.says("cat f") == "1\n2"
 
 
@@ -416,7 +459,7 @@ DISPOSITION = re.compile(
 
 def test_H20_names_of_artifacts(service, agent):
     """One line of the header, escaped; in the Markdown text of a link, and nothing else."""
-    agent.files.c.execute(
+    agent.c.execute(
         "python", "for n in params['n']: open(n, 'w').write(n)", params={"n": NAMES}, session_id=agent.session
     )
     for name in NAMES:
@@ -443,29 +486,11 @@ def test_SES_07_tools_do_not_shorten_a_session(service, agent):
         assert service.get(f"{SESSIONS}/{agent.session}").data["expires_at"] >= before, tool
 
 
-def test_SES_10_same_port(service):
-    code = (
-        "import socket, threading, sys\n"
-        "s = socket.create_server(('127.0.0.1', 8888))\n"
-        "threading.Thread(target=lambda: s.accept()[0].sendall(sys.argv[1].encode()), daemon=True).start()\n"
-        "print(socket.create_connection(('127.0.0.1', 8888)).recv(100).decode())\n"
-        "import time; time.sleep(1)"
-    )
-
-    def one(n: int) -> str:
-        with service.client(service.key) as c:
-            a = Agent(c)
-            return a.says(f"python3 - page-{n} <<'END'\n{code}\nEND")
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(one, range(2))) == ["page-0", "page-1"]
-
-
 def test_API_05_delimiters(agent):
     """Nothing is put together as text: what a command holds arrives byte for byte."""
     text = "EOF\n'EOF'\n\"EOF\"\nisle\n\\EOF\n$(id)\n`id`\n--\n%s%n\n"
     agent.call("write", path="t", content=text)
-    assert agent.files.get("t").body == text.encode()
+    assert agent.get("t").body == text.encode()
     assert agent.says("cat <<'END-OF-IT'\n" + text + "END-OF-IT") == text.rstrip("\n")
 
 

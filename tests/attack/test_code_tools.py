@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import harness
 import pytest
 from service import API, JOBS, Answer, Client, Service
+from tool_teams import TOOLS, empty, save, tool
 
 SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "2"}
-TOOLS = f"{API}/tools"
 RUN = f"{TOOLS}/execute"
 NODE = f"{API}/workflow/code-node"
 NO_TOOL = "0190c3f0-0000-7000-8000-000000000001"
@@ -42,21 +42,8 @@ def afterwards(service: Service, a: Client, b: Client) -> Iterator[None]:
     yield
     assert service.service_pid == pid
     assert [r for r in service.log_rows() if r.get("status") == 500] == []
-    for c in (a, b):
-        for t in c.get(f"{TOOLS}?limit=1000").data["items"]:
-            if t["permission"] == "owner":
-                assert c.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
+    empty(a, b)
     assert a.python("return 6 * 7")["result"] == 42
-
-
-def tool(name: str, code: str = "return params", *parameters: dict, language: str = "python", **more: object) -> dict:
-    return {"name": name, "parameters": list(parameters), "code_config": {"language": language, "code": code}, **more}
-
-
-def save(c: Client, name: str, *words, **more) -> dict:
-    answer = c.post(TOOLS, tool(name, *words, **more))
-    assert answer.status == 201, answer
-    return answer.data
 
 
 def run(c: Client, name: str, /, **arguments: object) -> Answer:
@@ -233,10 +220,7 @@ def test_H04_large_and_deep(service, a):
     before = service.figures().private_kb
     for path, body in bodies:
         begin = time.monotonic()
-        try:
-            r = raw(a, "POST", path, body)
-        except (BrokenPipeError, ConnectionResetError):  # refused before all of it was sent
-            continue
+        r = raw(a, "POST", path, body)
         assert r.status in (400, 413, 422), (path, body[:80], r.status, r.body[:300])
         assert time.monotonic() - begin < SOON and len(r.body) < 64 << 10, (path, body[:80])
     grown = service.figures().private_kb - before
@@ -281,11 +265,8 @@ def test_H14_numbers(a):
             if number == "0" and key == b"disk_mb":  # room for staged files alone
                 continue
             r = raw(a, "POST", TOOLS, config % (key, n))
-            said = r.status in (400, 422) or (number in ("null", "0.5") and r.status == 201)
-            assert said, (key, number, r)
+            assert r.status in (400, 422) or (number == "null" and r.status == 201), (key, number, r)
             if r.status == 201:
-                limits = r.data["code_config"].get("limits", {})
-                assert number == "null" or limits == {key.decode(): 0.5}, (key, number, limits)
                 a.call("DELETE", f"{TOOLS}/{r.data['id']}")
         for path, body in (
             (f"{TOOLS}/{t['id']}/restore", b'{"version":%s}'),
@@ -535,7 +516,7 @@ def test_API_05_06_delimiters_and_line_ends(a):
     assert run(a, "bom").data["result"] == 1
 
 
-def test_API_07_12_what_fails_says_so(a):
+def test_what_fails_says_so(a):
     """HTTP 200 with success false; error, reason and exit code are there, and the errors' text."""
     save(a, "fails", "import sys; print('said', file=sys.stderr); raise ValueError('why')")
     save(a, "exits", "import sys; sys.stderr.write('bye'); sys.exit(3)")

@@ -8,8 +8,10 @@ import time
 
 import harness
 import pytest
+from agent_session import Agent
 from service import EXECUTE, JOBS, SESSIONS, Service, serving
 from service_faults import fill, on_small_disk, run_until_failed, without_namespaces
+from tool_teams import TOOLS, every, save, tool
 
 SLOW = harness.SLOW
 SHORT = {"command": ["sleep", "0.2"]}
@@ -130,6 +132,9 @@ def test_H26_disk_is_full():
     with on_small_disk(64, {}) as (s, filler):
         kept = s.submit({"command": ["echo", "kept"]})
         assert s.wait(kept)["stdout"] == "kept\n"
+        save(s, "kept")
+        agent = Agent(s)
+        tag = agent.ok("write", path="f", content="one\n")["tag"]
         fill(filler)
         refused, accepted = [], []
         for _ in range(200):
@@ -139,12 +144,28 @@ def test_H26_disk_is_full():
                 break
         assert refused and all(a.status == 503 and a.code != 0 for a in refused), refused[:2]
         assert not s.ready() or harness.until(lambda: not s.ready(), 5)
+        for path, body in ((TOOLS, tool("new")), (f"{TOOLS}/import", {"tools": [tool("new")]})):
+            a = s.post(path, body)
+            assert a.status == 503 and a.code != 0 and a.headers["Retry-After"], a
+        assert [t["name"] for t in every(s)] == ["kept"]
+        for name, more in (
+            ("write", {"content": "two\n"}),
+            ("edit", {"edits": [{"op": "replace", "line": f"1#{tag}", "new": "two"}]}),
+        ):
+            assert "full" in agent.refused(name, path="f", **more)
+        assert "full" in agent.refused("write", path="new", content="x")
+        assert agent.ok("read", path="f")["content"] == f"1#{tag}| one\n" and "new" not in agent.names()
+        assert "No space left" in agent.artifact("f")["error"]
         filler.unlink()
         assert harness.until(s.ready, 30), "there is room again, and yet it is not ready"
         assert s.job(kept)["stdout"] == "kept\n"
         for a in accepted:
             assert s.wait(a.data["job_id"])["success"]
         assert s.python("return 1")["success"]
+        assert save(s, "new")["version"] == 1
+        agent.edit("f", f"1#{tag}", "two")
+        [file] = agent.artifact("f")["files"]
+        assert s.get(file["url"]).body == b"two\n"
 
 
 def test_H26_launcher_stands_still(isle):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from service import SESSIONS, Answer, Client
+from service import SESSIONS, Answer
 from session_files import Files
 
 BASH_KEYS = [
@@ -25,13 +25,8 @@ ARTIFACT_KEYS = ["success", "error", "files", "markdown", "missing", "job_id"]
 FILE_KEYS = ["path", "name", "url", "size_bytes", "content_type", "sha256", "description"]
 
 
-class Agent:
-    """The tools of one session, a new one where none is named."""
-
-    def __init__(self, c: Client, session: str | None = None):
-        self.c = c
-        self.files = Files(c, session)
-        self.session = self.files.session
+class Agent(Files):
+    """The tools of one session, a new one where none is named, and its files."""
 
     def post(self, tool: str, /, **arguments) -> Answer:
         return self.c.post(f"{SESSIONS}/{self.session}/tools/{tool}", arguments)
@@ -42,6 +37,23 @@ class Agent:
         assert a.status == 200, (a.status, a.body[:1000])
         assert (a.data["error"] is None) is a.data["success"], a.data
         return a.data
+
+    def ok(self, tool: str, /, **arguments) -> dict:
+        r = self.call(tool, **arguments)
+        assert r["success"], r
+        return r
+
+    def refused(self, tool: str, /, **arguments) -> str:
+        """Why read, write or edit did nothing."""
+        r = self.call(tool, **arguments)
+        assert not r["success"] and r["error"] and set(r) <= {"success", "error", "path"}, r
+        return r["error"]
+
+    def edit(self, path: str, line: str, new: str, op: str = "replace") -> dict:
+        return self.ok("edit", path=path, edits=[{"op": op, "line": line, "new": new}])
+
+    def body(self, path: str) -> bytes:
+        return self.get(path).body
 
     def bash(self, command: str, **arguments) -> dict:
         r = self.call("bash", command=command, **arguments)

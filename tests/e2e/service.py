@@ -446,6 +446,18 @@ class Service(Client):
     def figures(self) -> Figures:
         return Figures.of(self)
 
+    @contextlib.contextmanager
+    def grows_at_most(self, kb: int) -> Iterator[None]:
+        """The service's resident memory, at any moment meanwhile."""
+        pathlib.Path(f"/proc/{self.service_pid}/clear_refs").write_text("5")  # its peak is what it is now
+        before = self.peak_kb()
+        yield
+        grown = self.peak_kb() - before
+        assert grown < kb or harness.SLOW > 1, grown  # a sanitizer keeps what was freed
+
+    def peak_kb(self) -> int:
+        return int(host.status_of(self.service_pid)["VmHWM"].split()[0])
+
 
 @dataclasses.dataclass
 class Figures:

@@ -11,39 +11,12 @@ import threading
 import harness
 import pytest
 import variants
-from service import SESSIONS, Answer, Client
-from session_files import Files
+from agent_session import Agent
+from service import SESSIONS, Client
 
 LONG = bool(os.environ.get("ISLE_LONG"))
 MAX_MB = 256
 SERVICE_SETTINGS = {"SANDBOX_MAX_DISK_MB": str(MAX_MB)}
-
-
-class Agent(Files):
-    """The tools of one session."""
-
-    @property
-    def tools(self) -> str:
-        return self.base.removesuffix("/files") + "/tools"
-
-    def tool(self, name: str, **arguments) -> Answer:
-        return self.c.post(f"{self.tools}/{name}", arguments)
-
-    def ok(self, name: str, **arguments) -> dict:
-        d = self.tool(name, **arguments).data
-        assert d["success"] is True and d["error"] is None, d
-        return d
-
-    def refused(self, name: str, **arguments) -> str:
-        d = self.tool(name, **arguments).data
-        assert d["success"] is False and d["error"] and set(d) <= {"success", "error", "path"}, d
-        return d["error"]
-
-    def edit(self, path: str, line: str, new: str, op: str = "replace") -> dict:
-        return self.ok("edit", path=path, edits=[{"op": op, "line": line, "new": new}])
-
-    def body(self, path: str) -> bytes:
-        return self.get(path).body
 
 
 @pytest.fixture
@@ -85,23 +58,23 @@ def test_parts_of_a_file(agent):
     assert "start_line 600: the file has 500 lines" in agent.refused("read", path="f", start_line=600)
     message = agent.refused("edit", path="f", edits=[{"op": "cut", "line": f"100#{r['tag']}"}])
     assert "line 100 was not shown whole by read. Read it first" in message
-    assert agent.tool("read", path="f", max_chars=0).status == 422
-    assert "is start_line meant?" in agent.tool("read", path="f", start_lin=3).msg
+    assert agent.post("read", path="f", max_chars=0).status == 422
+    assert "is start_line meant?" in agent.post("read", path="f", start_lin=3).msg
 
 
 def test_what_cannot_be_accepted(service, agent):
     agent.ok("write", path="f", content="a\n")
     for arguments in ({}, {"path": "f"}, {"path": "f", "edits": []}, {"path": "f", "edits": [{"op": "x"}]}):
-        assert agent.tool("edit", **arguments).status == 422, arguments
-    assert agent.tool("write", path="f").status == 422
-    assert agent.tool("glob", path="f").status == 404
+        assert agent.post("edit", **arguments).status == 422, arguments
+    assert agent.post("write", path="f").status == 422
+    assert agent.post("glob", path="f").status == 404
     none = Agent(service, agent.session[:-1] + ("0" if agent.session[-1] != "0" else "1"))
-    assert none.tool("read", path="f").status == 404
+    assert none.post("read", path="f").status == 404
     with Client(service, service.new_key("stranger")) as stranger:
-        assert Agent(stranger, agent.session).tool("read", path="f").status == 404
+        assert Agent(stranger, agent.session).post("read", path="f").status == 404
     agent.ok("read", path="f")
     assert service.call("DELETE", f"{SESSIONS}/{agent.session}").status == 200
-    assert agent.tool("read", path="f").status == 410
+    assert agent.post("read", path="f").status == 410
 
 
 # ---- bytes that no edit is about
@@ -170,7 +143,7 @@ def test_FS_06_links_are_not_written_through(agent):
 def test_FS_12_nothing_outside(agent, path):
     head = [{"op": "insert_head", "new": "x"}]
     for name, more in (("read", {}), ("write", {"content": "x"}), ("edit", {"edits": head})):
-        a = agent.tool(name, path=path, **more)
+        a = agent.post(name, path=path, **more)
         assert a.data["success"] is False, (name, a)
     assert not os.path.exists("/etc/x") and agent.names() == ["input", "logs", "output", "tmp"]
 
@@ -262,7 +235,7 @@ def test_write_counts_characters(agent):
     message = agent.refused("write", path="f", content="a" * 1_000_001)
     assert "content has 1000001 characters, and one call takes 1000000" in message
     assert len(agent.body("f")) == 3_000_000
-    assert agent.tool("write", path="f", content="€" * 1_400_000).status == 413
+    assert agent.post("write", path="f", content="€" * 1_400_000).status == 413
 
 
 # ---- anchors that do not hold
@@ -361,7 +334,7 @@ def edits_beside(agent: Agent, job: str, seconds: float) -> tuple[int, int]:
 
     def go_on() -> bool:
         nonlocal made, refused
-        d = agent.tool("edit", path="f", edits=[{"op": "insert_head", "new": f"edited {made}"}]).data
+        d = agent.post("edit", path="f", edits=[{"op": "insert_head", "new": f"edited {made}"}]).data
         made += d["success"]
         refused += not d["success"]
         assert d["success"] or "meanwhile" in d["error"] or "open for writing" in d["error"], d
@@ -419,7 +392,7 @@ def test_deleted_meanwhile(service, agent):
     def read() -> None:
         with Client(service, service.key) as c:
             while not statuses or statuses[-1] == 200:
-                statuses.append(Agent(c, agent.session).tool("read", path="f", max_chars=4_000_000).status)
+                statuses.append(Agent(c, agent.session).post("read", path="f", max_chars=4_000_000).status)
 
     threads = [threading.Thread(target=read) for _ in range(4)]
     for t in threads:

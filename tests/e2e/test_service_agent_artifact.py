@@ -153,7 +153,7 @@ HOSTILE = (
 
 def test_names_that_would_break_out(service, agent):
     for name in HOSTILE:
-        assert agent.files.put(name, name.encode()).status in (200, 201), name
+        assert agent.put(name, name.encode()).status in (200, 201), name
     r = agent.artifact(*HOSTILE)
     assert [f["name"] for f in r["files"]] == list(HOSTILE)
     assert links(r["markdown"]) == [(f["name"].endswith(".png"), f["name"], f["url"]) for f in r["files"]]
@@ -221,7 +221,7 @@ os.ftruncate(f, 9 << 20)
 for i in itertools.takewhile(lambda i: i % 64 or not os.path.exists("stop"), itertools.count()):
     os.pwrite(f, b"%d" % i, i * 4096 % (9 << 20))
 """
-    agent.files.put("writer.py", writer.encode())
+    agent.put("writer.py", writer.encode())
 
     def write() -> dict:
         with service.client() as c:
@@ -229,10 +229,10 @@ for i in itertools.takewhile(lambda i: i % 64 or not os.path.exists("stop"), ite
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         call = pool.submit(write)
-        assert harness.until(lambda: "busy" in agent.files.names() or call.done(), 30)
+        assert harness.until(lambda: "busy" in agent.names() or call.done(), 30)
         r = agent.artifact("busy", "writer.py")
         assert not call.done()
-        agent.files.put("stop")
+        agent.put("stop")
         assert not r["success"] and r["error"].startswith("busy: ") and "written" in r["error"], r
         assert call.result()["success"]
     assert agent.artifact("busy")["success"]

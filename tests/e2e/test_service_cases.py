@@ -12,8 +12,9 @@ import urllib.parse
 import harness
 import host
 import pytest
-from service import EXECUTE, JOBS, Service, serving
+from service import EXECUTE, JOBS, SESSIONS, Service, serving
 from service_faults import run_until_failed, without_namespaces
+from tool_teams import TOOLS, save
 
 SLOW = harness.SLOW
 SLEEP = {"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}
@@ -122,28 +123,35 @@ def test_TMO_08_service_dies_during_a_run(isle, victim):
         assert harness.until(lambda: len(s.one_shot()) <= 2, 5), s.one_shot()
 
 
-@pytest.mark.parametrize("waits", [False, True], ids=["accepted", "waiting"])
-def test_API_12_sandbox_dies_before_the_start(isle, waits):
+def waiting_calls(s: Service) -> dict[str, tuple[str, dict]]:
+    session = s.post(SESSIONS, {}).data["session_id"]
+    save(s, "says", "print('ran')")
+    return {
+        "waiting": (EXECUTE, {"language": "python", "code": "print('ran')"}),
+        "tool": (f"{TOOLS}/execute", {"name": "says"}),
+        "bash": (f"{SESSIONS}/{session}/tools/bash", {"command": "echo ran"}),
+    }
+
+
+@pytest.mark.parametrize("how", ["accepted", "waiting", "tool", "bash"])
+def test_API_12_sandbox_dies_before_the_start(isle, how):
     """The launcher stands still, so the job cannot begin, and then is gone: a failure with a reason, not emptiness."""
-    job = {"language": "python", "code": "print('ran')"}
     with serving() as s:
+        call = waiting_calls(s).get(how)
         os.kill(s.launcher_pid, signal.SIGSTOP)
-        if not waits:
-            ident = s.submit(job)
+        if not call:
+            ident = s.submit({"language": "python", "code": "print('ran')"})
             s.kill("launcher")
             s.start()
             r = s.wait(ident)
             assert r["reason"] == "worker_lost" or (r["reason"] == "ok" and r["stdout"] == "ran\n"), r
             return
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            call = pool.submit(s.client().post, EXECUTE, job)
-            time.sleep(0.3)
+            answer = pool.submit(s.client(s.key).post, *call)
+            assert harness.until(lambda: s.metric("isle_slots_used") == 1, 10), "it was not accepted"
             s.kill("launcher")
-            try:
-                a = call.result(20 * SLOW)
-            except OSError:
-                return  # the connection ended without an answer: no success either
-        assert a.status == 503 or (not a.data["success"] and a.data["error"]), a
+            a = answer.result(20 * SLOW).data
+        assert (a["success"], a["reason"], a["stdout"]) == (False, "worker_lost", "") and "lost" in a["error"], a
 
 
 def test_TMO_10_no_zombies_of_a_service(service):

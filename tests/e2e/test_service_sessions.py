@@ -11,6 +11,7 @@ import time
 
 import harness
 import pytest
+from agent_session import Agent
 from service import API, JOBS, SESSIONS, Client, Service, serving
 from service_faults import backdate
 
@@ -130,6 +131,26 @@ def test_SES_05_expired(service):
         assert (a.status, b.status) == (410, 404), (a, b)
     assert gone(service, ident)
     assert service.get(f"{SESSIONS}/{ident}").status == 410
+
+
+def test_SES_05_tools_after_its_time(service):
+    """The time is over, not only told to be: no tool makes a fresh session of it, or says anything else."""
+    ours, other = Agent(service), Agent(service)
+    for a in (ours, other):
+        a.ok("write", path="f", content="one\n")
+    service.stop()
+    backdate(service, [ours.session], int(time.time() * 1000) - 1)
+    service.start()
+    for tool, arguments in (
+        ("read", {"path": "f"}),
+        ("write", {"path": "f", "content": ""}),
+        ("edit", {"path": "f", "edits": [{"op": "insert_head", "new": "x"}]}),
+        ("bash", {"command": "true"}),
+        ("artifact", {"paths": ["f"]}),
+    ):
+        a = ours.post(tool, **arguments)
+        assert (a.status, a.code) == (410, 4001), (tool, a)
+        assert other.ok(tool, **arguments)
 
 
 def test_SES_07_looking_changes_nothing(service):

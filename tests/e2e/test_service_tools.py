@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Iterator
 
 import pytest
-from service import API, Client, Service, serving
+from service import API, Client, Service
+from tool_teams import TOOLS, every, save, tool
 
-TOOLS = f"{API}/tools"
 NO_TOOL = "0190c3f0-0000-7000-8000-000000000001"
 ADD = {
     "name": "add",
@@ -29,46 +28,7 @@ ADD = {
     },
 }
 
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    with serving() as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def red(service: Service) -> Iterator[Client]:
-    with service.client(service.new_key("red")) as c:
-        yield c
-
-
-@pytest.fixture(scope="module")
-def blue(service: Service) -> Iterator[Client]:
-    with service.client(service.new_key("blue")) as c:
-        yield c
-
-
-@pytest.fixture(autouse=True)
-def _empty(red: Client, blue: Client) -> Iterator[None]:
-    yield
-    for c in (red, blue):
-        for t in every(c):
-            if t["permission"] == "owner":
-                assert c.call("DELETE", f"{TOOLS}/{t['id']}").data == {"id": t["id"]}
-
-
-def every(c: Client, **query: object) -> list[dict]:
-    found, cursor = [], ""
-    while cursor is not None:
-        words = [f"{k}={v}" for k, v in query.items()] + ([f"cursor={cursor}"] if cursor else [])
-        page = c.get(f"{TOOLS}?{'&'.join(words)}" if words else TOOLS).data
-        found += page["items"]
-        cursor = page["next_cursor"]
-    return found
-
-
-def small(name: str, code: str = "return 1", **fields: object) -> dict:
-    return {"name": name, "code_config": {"language": "python", "code": code}, **fields}
+pytestmark = pytest.mark.usefixtures("emptied")
 
 
 def made(c: Client, definition: dict) -> dict:
@@ -77,11 +37,11 @@ def made(c: Client, definition: dict) -> dict:
     return a.data
 
 
-def definition_of(tool: dict) -> dict:
+def definition_of(t: dict) -> dict:
     return {
-        k: tool[k]
+        k: t[k]
         for k in ("name", "display_name", "description", "icon", "category", "parameters", "code_config")
-        if k in tool
+        if k in t
     }
 
 
@@ -154,7 +114,7 @@ def test_changes_at_once_lose_nothing(service: Service, red: Client):
 
 
 def test_a_toggle_makes_no_version(service: Service, red: Client):
-    t = made(red, small("t"))
+    t = save(red, "t")
     path = f"{TOOLS}/{t['id']}/toggle"
     assert [red.post(path).data["is_enabled"] for _ in range(2)] == [False, True]
     for on in (False, False, True):
@@ -162,11 +122,11 @@ def test_a_toggle_makes_no_version(service: Service, red: Client):
         assert (now["is_enabled"], now["version"]) == (on, 1)
     assert red.post(path, {"is_enabled": "no"}).msg == 'is_enabled: must be true or false, not "no"'
     assert audit(service, t["id"])[1:4] == ["tool disabled", "tool enabled", "tool disabled"]
-    assert made(red, small("off", is_enabled=False))["is_enabled"] is False
+    assert save(red, "off", is_enabled=False)["is_enabled"] is False
 
 
 def test_what_it_was_comes_back(red: Client):
-    t = made(red, small("t", "return 1", description="first"))
+    t = save(red, "t", "return 1", description="first")
     path = f"{TOOLS}/{t['id']}"
     red.call("PUT", path, {"name": "u", "code_config": {"language": "javascript", "code": "return 2"}})
     first = red.get(f"{path}/versions/1").data
@@ -177,7 +137,7 @@ def test_what_it_was_comes_back(red: Client):
     assert definition_of(back) == definition_of(t)
     assert (back["version"], back["is_enabled"]) == (3, False)
     assert red.post(f"{path}/restore", {"version": 3}).data["version"] == 3, "as it is"
-    made(red, small("u"))
+    save(red, "u")
     taken = red.post(f"{path}/restore", {"version": 2})
     assert taken.status == 409 and taken.msg.startswith('name: the team has a tool "u" (id ')
     for answer in (red.get(f"{path}/versions/4"), red.post(f"{path}/restore", {"version": 4})):
@@ -187,7 +147,7 @@ def test_what_it_was_comes_back(red: Client):
 
 
 def test_only_so_many_versions_are_kept(red: Client):
-    t = made(red, small("t", "return 1"))
+    t = save(red, "t", "return 1")
     path = f"{TOOLS}/{t['id']}"
     for n in range(2, 53):
         red.call("PUT", path, {"code_config": {"language": "python", "code": f"return {n}"}})
@@ -198,11 +158,11 @@ def test_only_so_many_versions_are_kept(red: Client):
 
 
 def test_a_name_is_one_of_a_kind(red: Client, blue: Client):
-    t = made(red, small("t"))
-    twice = red.post(TOOLS, small("t"))
+    t = save(red, "t")
+    twice = red.post(TOOLS, tool("t"))
     assert twice.status == 409 and twice.msg == f'name: the team has a tool "t" (id {t["id"]})'
-    made(blue, small("t"))
-    other = made(red, small("u"))
+    save(blue, "t")
+    other = save(red, "u")
     assert red.call("PUT", f"{TOOLS}/{other['id']}", {"name": "t"}).status == 409
     assert red.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
     assert red.call("PUT", f"{TOOLS}/{other['id']}", {"name": "t"}).data["name"] == "t"
@@ -212,8 +172,8 @@ def test_a_name_is_one_of_a_kind(red: Client, blue: Client):
 
 def test_lists_are_by_name_and_by_pages(red: Client, blue: Client):
     for name in ("m", "Z", "a_2", "a"):
-        made(red, small(name))
-    theirs = made(blue, small("a"))
+        save(red, name)
+    theirs = save(blue, "a")
     blue.post(f"{TOOLS}/{theirs['id']}/share", {"team_id": "red", "permission": "read_only"})
     names = [(t["name"], t["permission"]) for t in every(red)]
     assert names == [("Z", "owner"), ("a", "owner"), ("a", "read_only"), ("a_2", "owner"), ("m", "owner")]
@@ -227,7 +187,7 @@ def test_lists_are_by_name_and_by_pages(red: Client, blue: Client):
 def test_a_page_of_large_tools_is_short(red: Client):
     code = "#" * (1 << 20)
     for n in range(3):
-        made(red, small(f"t{n}", code))
+        save(red, f"t{n}", code)
     pages = [red.get(f"{TOOLS}?limit=1000").data]
     assert len(pages[0]["items"]) == 2, "as many as are read at once"
     pages.append(red.get(f"{TOOLS}?limit=1000&cursor={pages[0]['next_cursor']}").data)
@@ -280,9 +240,9 @@ BAD = {
 @pytest.mark.parametrize("what", BAD)
 def test_what_is_wrong_is_named(red: Client, what: str):
     fields, fault = BAD[what]
-    refused = red.post(TOOLS, {**small("t"), **fields})
+    refused = red.post(TOOLS, {**tool("t"), **fields})
     assert refused.status in (413, 422) and refused.msg.startswith(fault), refused.msg
-    t = made(red, small("t"))
+    t = save(red, "t")
     if what != "a field of the answer":  # which a change takes
         over = red.call("PUT", f"{TOOLS}/{t['id']}", fields)
         assert over.status == refused.status and over.msg == refused.msg
@@ -303,7 +263,7 @@ def test_all_that_is_wrong_is_named_at_once(red: Client):
 
 
 def test_what_older_platforms_saved_is_read(red: Client):
-    old = small("old")
+    old = tool("old")
     old["code_config"]["dependencies"] = [{"name": "requests", "version": "2.32.3"}, "numpy==2.1.0"]
     t = made(red, old)
     assert t["code_config"]["python_packages"] == ["requests==2.32.3", "numpy==2.1.0"]
@@ -312,9 +272,9 @@ def test_what_older_platforms_saved_is_read(red: Client):
 
 def test_large_definitions(red: Client):
     code = "#" + "\N{SNOWMAN}" * 300_000 + "\nreturn 1"
-    t = made(red, small("large", code))
+    t = save(red, "large", code)
     assert red.get(f"{TOOLS}/{t['id']}").data["code_config"]["code"] == code
-    refused = red.post(TOOLS, small("larger", "#" * (1 << 20) + "xx"))
+    refused = red.post(TOOLS, tool("larger", "#" * (1 << 20) + "xx"))
     assert refused.status == 413 and refused.msg.startswith("code_config.code: ")
 
 
@@ -388,7 +348,7 @@ def test_shared_tools_are_seen_and_no_more(service: Service, red: Client, blue: 
 
 
 def test_a_team_may_end_what_is_shared_with_it(red: Client, blue: Client):
-    t = made(red, small("t"))
+    t = save(red, "t")
     path = f"{TOOLS}/{t['id']}"
     red.post(f"{path}/share", {"team_id": "blue", "permission": "read_execute"})
     assert blue.call("DELETE", f"{path}/share/blue").status == 200
@@ -398,7 +358,7 @@ def test_a_team_may_end_what_is_shared_with_it(red: Client, blue: Client):
 
 
 def test_with_whom_a_tool_may_be_shared(service: Service, red: Client):
-    t = made(red, small("t"))
+    t = save(red, "t")
     path = f"{TOOLS}/{t['id']}/share"
     nobody = red.post(path, {"team_id": "nobody", "permission": "read_only"})
     assert nobody.status == 404 and nobody.msg.startswith("team_id: there is no team nobody: ")
@@ -423,7 +383,7 @@ def test_with_whom_a_tool_may_be_shared(service: Service, red: Client):
 
 def test_what_is_exported_can_be_imported(red: Client, blue: Client):
     made(red, ADD)
-    made(red, small("t", is_enabled=False))
+    save(red, "t", is_enabled=False)
     out = red.get(f"{TOOLS}/export")
     assert [t["name"] for t in out.data["tools"]] == ["add", "t"]
     assert b"12345678901234567890123" in out.body
@@ -441,8 +401,8 @@ def test_what_is_exported_can_be_imported(red: Client, blue: Client):
 
 
 def test_names_that_are_taken(service: Service, red: Client):
-    t, u = made(red, small("t")), made(red, small("u", is_enabled=False))
-    new = [small("v", "return 3"), small("u", "return 2"), small("t")]
+    t, u = save(red, "t"), save(red, "u", is_enabled=False)
+    new = [tool("v", "return 3"), tool("u", "return 2"), tool("t")]
     refused = red.post(f"{TOOLS}/import", {"tools": new})
     assert refused.status == 409
     taken = [f'tools[{i}]: name: the team has a tool "{x["name"]}" (id {x["id"]})' for i, x in ((1, u), (2, t))]
@@ -466,10 +426,10 @@ def test_names_that_are_taken(service: Service, red: Client):
 
 
 def test_nothing_is_imported_where_one_is_wrong(red: Client):
-    bad = [small("a"), small("bash"), small("b", timeout=3), small("c")]
+    bad = [tool("a"), tool("bash"), tool("b", timeout=3), tool("c")]
     refused = red.post(f"{TOOLS}/import", {"tools": bad, "on_conflict": "replace"})
     assert refused.status == 422 and refused.msg.startswith("tools[2].timeout: unknown field"), refused.msg
-    refused = red.post(f"{TOOLS}/import", {"tools": [small("a"), small("bash"), small("edit"), small("c"), small("a")]})
+    refused = red.post(f"{TOOLS}/import", {"tools": [tool("a"), tool("bash"), tool("edit"), tool("c"), tool("a")]})
     assert refused.status == 422
     for fault in (
         'tools[1]: name: "bash" is',
@@ -485,15 +445,15 @@ def test_nothing_is_imported_where_one_is_wrong(red: Client):
 
 def test_so_many_and_no_more(service: Service):
     """All that a team may have, by one import; then one more by each way in."""
-    tools = [small(f"t{n}") for n in range(1000)]
+    tools = [tool(f"t{n}") for n in range(1000)]
     with service.client(service.new_key("many")) as many:
         assert many.post(f"{TOOLS}/import", {"tools": tools}).data["created"] == 1000
         assert len(every(many, limit=600)) == 1000
-        refused = many.post(TOOLS, small("more"))
+        refused = many.post(TOOLS, tool("more"))
         assert refused.status == 409 and refused.msg.startswith("tool: a team has at most 1000 tools")
-        refused = many.post(f"{TOOLS}/import", {"tools": [small("more"), small("t1")], "on_conflict": "skip"})
+        refused = many.post(f"{TOOLS}/import", {"tools": [tool("more"), tool("t1")], "on_conflict": "skip"})
         assert refused.status == 409 and refused.msg.startswith("tools: with 1 new ones the team would have 1001")
-        assert many.post(f"{TOOLS}/import", {"tools": [*tools, small("more")]}).status == 422
+        assert many.post(f"{TOOLS}/import", {"tools": [*tools, tool("more")]}).status == 422
         assert len(many.get(f"{TOOLS}/export").data["tools"]) == 1000
 
 

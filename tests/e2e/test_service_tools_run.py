@@ -16,48 +16,16 @@ from collections.abc import Iterator
 import harness
 import jsonschema_rs
 import pytest
-from service import API, JOBS, SESSIONS, Answer, Client, Service, dumps, serving
+from service import JOBS, SESSIONS, Answer, Client, Service, dumps
+from tool_teams import TOOLS, save
 
 SLOW = harness.SLOW
-TOOLS = f"{API}/tools"
 RUN = f"{TOOLS}/execute"
 SCHEMAS = f"{TOOLS}/schemas"
 BOUND = 3  # seconds of STREAM_TOOL_TIMEOUT_CODE here
 BUILT_IN = ["bash", "read", "write", "edit", "artifact", "run_python", "run_javascript"]
-
-
-@pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    with serving({"STREAM_TOOL_TIMEOUT_CODE": str(BOUND), "SANDBOX_WORKER_CONCURRENCY": "2"}) as s:
-        yield s
-
-
-@pytest.fixture(scope="module")
-def red(service: Service) -> Iterator[Client]:
-    with service.client(service.new_key("red")) as c:
-        yield c
-
-
-@pytest.fixture(scope="module")
-def blue(service: Service) -> Iterator[Client]:
-    with service.client(service.new_key("blue")) as c:
-        yield c
-
-
-@pytest.fixture(autouse=True)
-def _empty(red: Client, blue: Client) -> Iterator[None]:
-    yield
-    for c in (red, blue):
-        for t in c.get(f"{TOOLS}?limit=1000").data["items"]:
-            if t["permission"] == "owner":
-                assert c.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
-
-
-def save(c: Client, name: str, code: str, *parameters: dict, language: str = "python", **fields: object) -> dict:
-    config = {"language": language, "code": code, **fields.pop("config", {})}
-    a = c.post(TOOLS, {"name": name, "parameters": list(parameters), "code_config": config, **fields})
-    assert a.status == 201, a
-    return a.data
+SERVICE_SETTINGS = {"STREAM_TOOL_TIMEOUT_CODE": str(BOUND), "SANDBOX_WORKER_CONCURRENCY": "2"}
+pytestmark = pytest.mark.usefixtures("emptied")
 
 
 def run(c: Client, name: str, arguments: object = None, **fields: object) -> dict:
