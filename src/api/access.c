@@ -59,6 +59,7 @@ void api_configure_http(struct api *a, struct http_config *config)
     config->n_trusted = a->proxies.n_trusted;
     config->begin = api_begin;
     config->refused = api_refused;
+    config->pool = a->with.pool;
     config->ctx = a;
 }
 

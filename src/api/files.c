@@ -148,9 +148,20 @@ struct delete_call {
     struct files_file old; // fd -1: no condition
     char expected[SHA256_HEX];
     struct file_digest digest;
+    int trash;
+    // the thread's
+    char trashed[FILES_RANDOM_NAME];
+    int error;
 };
 
-static void delete_drop(struct file_call *f) { fd_close(((struct delete_call *)f)->old.fd); }
+static void delete_drop(struct file_call *f)
+{
+    struct delete_call *d = (struct delete_call *)f;
+    work_close(f->with->pool, d->old.fd);
+    if (*d->trashed) {
+        sessions_trashed(f->with->sessions, d->trashed);
+    }
+}
 
 static void reply_path(struct file_call *f, const char *path)
 {
@@ -161,23 +172,24 @@ static void reply_path(struct file_call *f, const char *path)
     api_reply(f->call, 200, &data);
 }
 
-static void remove_it(struct delete_call *d)
+// On a thread: the end of a large file takes its time.
+static void remove_run(struct work *w)
 {
-    char trashed[FILES_RANDOM_NAME] = "";
-    struct sessions *s = d->file.with->sessions;
-    const struct files_remove_options o = {.trash = sessions_trash(s),
-                                           .trashed = trashed,
-                                           .expected = d->old.fd >= 0 ? &d->old : NULL};
-    int e = files_remove(&d->file.lease.files, d->file.path, &o);
-    if (e) {
-        file_call_fail(&d->file, e);
-        return;
+    struct delete_call *d = w->ctx;
+    const struct files_remove_options o = {
+        .trash = d->trash, .trashed = d->trashed, .expected = d->old.fd >= 0 ? &d->old : NULL};
+    d->error = files_remove(&d->file.lease.files, d->file.path, &o);
+    d->file.changed = d->error == 0;
+}
+
+static void removed(struct file_call *f)
+{
+    const struct delete_call *d = (struct delete_call *)f;
+    if (d->error) {
+        file_call_fail(f, d->error);
+    } else {
+        reply_path(f, f->path);
     }
-    d->file.changed = true;
-    if (*trashed) {
-        sessions_trashed(s, trashed);
-    }
-    reply_path(&d->file, d->file.path);
 }
 
 static void hash_run(struct work *w)
@@ -197,7 +209,7 @@ static void hashed(struct file_call *f)
     } else if (strcmp(d->expected, d->digest.hex) != 0) {
         file_call_fail(f, FILES_MISMATCH);
     } else {
-        remove_it(d);
+        file_call_work(f, remove_run, removed);
     }
 }
 
@@ -208,12 +220,13 @@ static void delete_file(struct api_call *c)
         return;
     }
     d->old.fd = -1;
+    d->trash = sessions_trash(c->with->sessions);
     int given = file_if_match(c, d->expected);
     if (given < 0) {
         return;
     }
     if (given == 0) {
-        remove_it(d);
+        file_call_work(&d->file, remove_run, removed);
         return;
     }
     int e = files_open(&d->file.lease.files, d->file.path, UINT64_MAX, &d->old);
@@ -231,6 +244,8 @@ static void delete_file(struct api_call *c)
 struct move_call {
     struct file_call file; // its path: from
     char *to;
+    struct files_move_options options;
+    int error; // the thread's
 };
 
 static void move_drop(struct file_call *f) { free(((struct move_call *)f)->to); }
@@ -246,6 +261,23 @@ static char *path_of(struct api_call *c, const char *field)
     return file_call_path(c, field, yyjson_get_str(v), yyjson_get_len(v), flag_of(c, "escaped"));
 }
 
+// On a thread, as what is replaced may be large.
+static void move_run(struct work *w)
+{
+    struct move_call *m = w->ctx;
+    m->error = files_move(&m->file.lease.files, m->file.path, m->to, &m->options);
+}
+
+static void moved(struct file_call *f)
+{
+    const struct move_call *m = (struct move_call *)f;
+    if (m->error) {
+        file_call_fail(f, m->error);
+    } else {
+        reply_path(f, m->to);
+    }
+}
+
 static void move_file(struct api_call *c)
 {
     struct move_call *m = (struct move_call *)file_call_new(c, sizeof *m, false, move_drop);
@@ -258,16 +290,11 @@ static void move_file(struct api_call *c)
     if (!m->to) {
         return;
     }
-    const struct files_move_options o = {.make_folders =
-                                             sessions_room(c->with->sessions, &m->file.lease) > 0,
-                                         .replace = flag_of(c, "overwrite")};
+    m->options = (struct files_move_options){
+        .make_folders = sessions_room(c->with->sessions, &m->file.lease) > 0,
+        .replace = flag_of(c, "overwrite")};
     m->file.changed = true; // a call that is refused may have made folders, too
-    int e = files_move(&m->file.lease.files, m->file.path, m->to, &o);
-    if (e) {
-        file_call_fail(&m->file, e);
-        return;
-    }
-    reply_path(&m->file, m->to);
+    file_call_work(&m->file, move_run, moved);
 }
 
 #define FILES "/api/v1/sandbox/sessions/{id}/files"

@@ -44,7 +44,10 @@ struct get_call {
     struct file_digest digest;
 };
 
-static void get_drop(struct file_call *f) { fd_close(((struct get_call *)f)->opened.fd); }
+static void get_drop(struct file_call *f)
+{
+    work_close(f->with->pool, ((struct get_call *)f)->opened.fd);
+}
 
 static void get_run(struct work *w)
 {
@@ -103,7 +106,7 @@ static void zip_drop(struct file_call *f)
     zip_end(z->zip);
     free(z->piece);
     fd_close(z->folder);
-    fd_close(z->spool);
+    work_close(f->with->pool, z->spool);
 }
 
 static void zip_run(struct work *w)

@@ -27,7 +27,15 @@ static void put_drop(struct file_call *f)
     if (!p->written && f->lease.session) { // nothing of what was charged has been taken
         sessions_take(f->with->sessions, &f->lease, 0);
     }
+    char part[FILES_RANDOM_NAME] = "";
+    if (p->write.bytes > WORK_CLOSE_BYTES) { // it lies in the trash, where it is removed
+        memcpy(part, p->write.temp, sizeof part);
+        p->write.temp[0] = '\0';
+    }
     files_write_drop(&p->write);
+    if (*part) {
+        sessions_trashed(f->with->sessions, part);
+    }
     buf_free(&p->coming);
     buf_free(&p->piece);
 }

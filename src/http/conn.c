@@ -9,6 +9,7 @@
 enum {
     READS_PER_RUN = 8,     // then others have their turn
     REQUESTS_PER_RUN = 32, // of one packet of many small ones
+    FILLS_PER_RUN = 16,    // pieces of a file, where the peer reads as fast as it is read
 };
 
 static uint64_t after_ms(uint32_t ms) { return clock_now_ns() + ms * NS_PER_MS; }
@@ -390,6 +391,7 @@ void conn_run(struct http_conn *c)
     }
     c->busy = true;
     c->reads = READS_PER_RUN;
+    c->fills = FILLS_PER_RUN;
     int requests = REQUESTS_PER_RUN;
     while (!c->closed && requests > 0) {
         bool had = c->req;
@@ -410,7 +412,7 @@ void conn_run(struct http_conn *c)
     }
     set_events(c);
     set_deadline(c);
-    if (requests == 0 || c->cut) {
+    if (requests == 0 || c->fills == 0 || c->cut) {
         server_kick(c);
     }
 }

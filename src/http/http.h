@@ -83,6 +83,7 @@ struct http_config {
     const char *(*refused)(void *ctx, const struct http_peer *peer, int status, const char *why,
                            struct buf *body);
     void *ctx;
+    struct work_pool *pool; // io/work.h: where large files are closed; NULL: here
 };
 
 // All bounds as a service on the open network wants them; no listener, no callback.

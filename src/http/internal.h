@@ -9,6 +9,7 @@
 #include "http/parse.h"
 #include "io/loop.h"
 #include "io/outbox.h"
+#include "io/work.h"
 
 enum {
     IN_BYTES = 16 << 10,       // read at once, and what may wait unread of a next request
@@ -16,6 +17,7 @@ enum {
     FIELDS_OUT_MAX = 16 << 10, // of a reply, by http_set()
     HEAD_OUT_MAX = 1 << 10,    // what the server writes itself
     FILE_PIECE = 32 << 10,
+    FILE_AHEAD = 2 << 20,
 };
 
 // What a request holds while its peer may be slow: bytes, and its place among all connections.
@@ -55,9 +57,9 @@ struct http_request {
     bool room_wanted;
     int64_t left; // of the length that was said; -1: none was
     void (*on_room)(struct http_request *r);
-    struct outbox payload; // the body of a whole reply, behind conn->out
-    int file;              // or of a file reply
-    uint64_t file_at, file_left;
+    struct outbox payload;                   // the body of a whole reply, behind conn->out
+    int file;                                // or of a file reply
+    uint64_t file_at, file_left, file_ahead; // ahead: to where the kernel was told to read
     bool sse;
     uint64_t sse_due_ns;
 };
@@ -80,7 +82,7 @@ struct http_conn {
     bool readable;            // may be
     bool peer_shut;           // has closed its side
     bool at_end;              // and all that it sent was read
-    int reads;                // that this run may still do
+    int reads, fills;         // that this run may still do
     bool hung_up;             // both sides, or an error
     bool cut;                 // nothing more can be sent: end
     enum http_end cut_how;

@@ -3,6 +3,7 @@
 #include "http/internal.h"
 #include "http/value.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -202,13 +203,19 @@ void reply_refuse(struct http_request *r)
     }
 }
 
+static void file_close(struct http_request *r)
+{
+    work_close(r->conn->server->config.pool, r->file);
+    r->file = -1;
+}
+
 void reply_drop(struct http_request *r)
 {
     buf_free(&r->fields);
     outbox_free(&r->payload);
     share_give(r, SHARE_REPLIES);
     share_give(r, SHARE_REQUESTS);
-    r->file = fd_close(r->file);
+    file_close(r);
 }
 
 // ---- Files
@@ -265,12 +272,24 @@ void http_reply_file(struct http_request *r, int fd, uint64_t size, const char *
     complete(r);
 }
 
+// What is sent next is fetched while others have their turn: a file that nobody has read lately
+// would keep the loop waiting for the disk, piece by piece.
+static void read_ahead(struct http_request *r)
+{
+    if (r->file_at + FILE_AHEAD / 2 >= r->file_ahead && r->file_left > FILE_PIECE) {
+        posix_fadvise(r->file, (off_t)r->file_at, FILE_AHEAD, POSIX_FADV_WILLNEED);
+        r->file_ahead = r->file_at + FILE_AHEAD;
+    }
+}
+
 bool reply_fill(struct http_request *r)
 {
     struct http_conn *c = r->conn;
-    if (r->file < 0 || outbox_left(&c->out) > FILE_PIECE / 2) {
+    if (r->file < 0 || c->fills == 0 || outbox_left(&c->out) > FILE_PIECE / 2) {
         return false;
     }
+    read_ahead(r);
+    c->fills--;
     size_t want = r->file_left < FILE_PIECE ? (size_t)r->file_left : FILE_PIECE;
     struct buf *out = &c->out.data;
     ssize_t n = 0;
@@ -289,7 +308,7 @@ bool reply_fill(struct http_request *r)
     r->file_at += (uint64_t)n;
     r->file_left -= (uint64_t)n;
     if (r->file_left == 0) {
-        r->file = fd_close(r->file);
+        file_close(r);
     }
     return true;
 }

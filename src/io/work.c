@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 enum { MAX_THREADS = 16 };
 
@@ -12,11 +13,19 @@ struct list {
     struct work *first, *last;
 };
 
+struct closing {
+    struct work work;
+    struct work_pool *pool;
+    struct closing *next;
+    int fd;
+};
+
 struct work_pool {
     struct loop *loop;
     struct loop_watch told; // of the event descriptor
     unsigned waiting;       // the loop's: queued, `done` not called
     unsigned max, started;  // threads
+    struct closing *closings;
     pthread_t threads[MAX_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -226,6 +235,41 @@ int work_queue(struct work_pool *p, struct work *w)
 
 unsigned work_waiting(const struct work_pool *p) { return p->waiting; }
 
+static void close_run(struct work *w)
+{
+    struct closing *c = w->ctx;
+    c->fd = fd_close(c->fd);
+}
+
+static void close_done(struct work *w)
+{
+    struct closing *c = w->ctx;
+    struct closing **at = &c->pool->closings;
+    while (*at != c) {
+        at = &(*at)->next;
+    }
+    *at = c->next;
+    free(c);
+}
+
+void work_close(struct work_pool *p, int fd)
+{
+    struct stat st;
+    bool large = p && fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+                 st.st_blocks > WORK_CLOSE_BYTES / 512;
+    struct closing *c = large ? malloc(sizeof *c) : NULL;
+    if (c) {
+        *c = (struct closing){.pool = p, .next = p->closings, .fd = fd};
+        c->work = (struct work){.run = close_run, .done = close_done, .ctx = c};
+        if (work_queue(p, &c->work) == 0) {
+            p->closings = c;
+            return;
+        }
+        free(c);
+    }
+    fd_close(fd);
+}
+
 void work_pool_stop(struct work_pool *p)
 {
     if (!p || p->stop) {
@@ -253,6 +297,10 @@ void work_pool_free(struct work_pool *p)
         return;
     }
     work_pool_stop(p);
+    while (p->closings) {
+        fd_close(p->closings->fd);
+        close_done(&p->closings->work);
+    }
     pthread_cond_destroy(&p->wake);
     pthread_mutex_destroy(&p->lock);
     free(p);

@@ -161,6 +161,7 @@ int files_write_commit(struct files_write *w)
         return files_refuse(-errno);
     }
     w->temp[0] = '\0';
+    w->old.fd = fd_close(w->old.fd); // here, as this is its end, which takes its time
     // The folder is the session's: what had the temporary name may have been another entry by then.
     struct stat now;
     if (fstatat(w->parent, w->name, &now, AT_SYMLINK_NOFOLLOW) || now.st_dev != w->self.st_dev ||

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "io/work.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -280,6 +282,34 @@ static void test_stop_in_done(void **state)
     end(&s);
 }
 
+static bool is_open(int fd) { return fcntl(fd, F_GETFD) >= 0; }
+
+static void test_large_files_are_closed_on_a_thread(void **state)
+{
+    (void)state;
+    struct set s = {0};
+    begin(&s, 1);
+    int small = memfd_create("small", MFD_CLOEXEC), large[3];
+    for (size_t i = 0; i < ARRAY_LEN(large); i++) {
+        large[i] = memfd_create("large", MFD_CLOEXEC);
+        assert_int_equal(fallocate(large[i], 0, 0, WORK_CLOSE_BYTES + 4096), 0);
+    }
+    work_close(s.pool, -1);
+    work_close(s.pool, small);
+    assert_false(is_open(small));
+    work_close(NULL, large[0]);
+    assert_false(is_open(large[0]));
+    work_close(s.pool, large[1]);
+    assert_int_equal(work_waiting(s.pool), 1);
+    for (int i = 0; i < 300 && work_waiting(s.pool) > 0; i++) {
+        loop_step(s.loop, 10);
+    }
+    assert_false(is_open(large[1]));
+    work_close(s.pool, large[2]); // in the queue, or on the thread, when that ends
+    end(&s);
+    assert_false(is_open(large[2]));
+}
+
 static void test_bad_counts(void **state)
 {
     (void)state;
@@ -302,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_background_leaves_a_thread),
         cmocka_unit_test(test_stop_gives_everything_back),
         cmocka_unit_test(test_stop_in_done),
+        cmocka_unit_test(test_large_files_are_closed_on_a_thread),
         cmocka_unit_test(test_bad_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
