@@ -14,7 +14,7 @@ static void write_answer(struct api_call *c, struct buf *data)
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     (void)json, (void)len;
-    job_call_reply(w, r, write_answer);
+    job_call_reply(w, r, jobs_result_bytes(r), write_answer);
 }
 
 static void execute_code(struct api_call *c)

@@ -131,13 +131,13 @@ void job_call_run(struct api_call *c, struct jobs_submission *s, job_ended *ende
     }
 }
 
-void job_call_reply(struct jobs_watch *watch, const struct result *r,
+void job_call_reply(struct jobs_watch *watch, const struct result *r, size_t bytes,
                     void (*write)(struct api_call *c, struct buf *data))
 {
     struct job_wait *w = watch->ctx;
     jobs_result_hold(r);
     w->result = r;
-    api_reply_written(w->call, 200, jobs_result_bytes(r), write);
+    api_reply_written(w->call, 200, bytes, write);
 }
 
 void api_fail_no_job(struct api_call *c)

@@ -25,8 +25,9 @@ typedef void job_ended(struct jobs_watch *w, const struct result *r, const char 
 // Runs the job, which is taken, for a caller that waits: `ended` is to answer, and who is gone
 // cancels it. Where nothing was started the call has failed.
 void job_call_run(struct api_call *c, struct jobs_submission *s, job_ended *ended);
-// In `ended`: holds the result and answers with what `write` makes of it, as api_reply_written().
-void job_call_reply(struct jobs_watch *w, const struct result *r,
+// In `ended`: holds the result and answers with what `write` makes of it, as api_reply_written():
+// what that costs, as bytes that are written.
+void job_call_reply(struct jobs_watch *w, const struct result *r, size_t bytes,
                     void (*write)(struct api_call *c, struct buf *data));
 // The job is none of the team's, or its record is gone.
 void api_fail_no_job(struct api_call *c);

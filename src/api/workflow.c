@@ -69,10 +69,17 @@ static void write_answer(struct api_call *c, struct buf *data)
                &undeclared);
 }
 
+enum {
+    DECLARED_PER_BYTE = 64
+}; // of what is declared: it costs as much as to write a byte of value
+
 static void node_ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     (void)json, (void)len;
-    job_call_reply(w, r, write_answer);
+    const struct job_wait *wait = w->ctx;
+    // Each element may be held against each value of an enum.
+    size_t compared = r->value_len * (wait->call->kept.len / DECLARED_PER_BYTE);
+    job_call_reply(w, r, jobs_result_bytes(r) + compared, write_answer);
 }
 
 // ---- Its beginning.
