@@ -6,22 +6,12 @@
 
 enum { STEPS_AT_ONCE = 16 }; // of the collection: about 5 ms
 
-static void measure_workspace(struct pipeline *p)
-{
-    if (p->plan.start.workspace_kind == PLAN_WORKSPACE_TMPFS) {
-        p->result.usage.disk_bytes = disk_of_tmpfs(p->workspace);
-        return;
-    }
-    int verdict = disk_settle(&p->disk);
-    if (verdict >= 0) {
-        p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
-        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
-    }
-}
-
 void collect_more(struct pipeline *p)
 {
     bool more = true;
+    if (p->tree_work.queued) { // it has not begun
+        return;
+    }
     for (int i = 0; i < STEPS_AT_ONCE && more && !p->held && !p->unwanted; i++) {
         more = collection_step(&p->collection);
     }
@@ -37,11 +27,8 @@ void collect_more(struct pipeline *p)
 
 static void go_on(struct loop_timer *t) { collect_more(t->ctx); }
 
-void stage_collect(struct pipeline *p)
+static void collect(struct pipeline *p)
 {
-    if (p->executed_at_ns) {
-        measure_workspace(p);
-    }
     if (!p->executed_at_ns || p->job.n_artifacts == 0) {
         pipeline_next(p);
         return;
@@ -60,4 +47,27 @@ void stage_collect(struct pipeline *p)
         return;
     }
     collect_more(p);
+}
+
+static void measured(struct pipeline *p)
+{
+    if (p->tree_verdict >= 0) {
+        p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)p->tree_verdict,
+                     p->plan.workspace_inodes);
+    }
+    collect(p);
+}
+
+void stage_collect(struct pipeline *p)
+{
+    bool folder = p->plan.start.workspace_kind == PLAN_WORKSPACE_FOLDER;
+    if (p->executed_at_ns && folder) {
+        tree_settle(p, measured);
+        return;
+    }
+    if (p->executed_at_ns) {
+        p->result.usage.disk_bytes = disk_of_tmpfs(p->workspace);
+    }
+    collect(p);
 }

@@ -51,8 +51,9 @@ void pipeline_give_up(struct pipeline *p, enum reason reason, const char *what, 
     finish(p);
 }
 
-// Everything goes back. What the launcher holds is dropped by it before whatever it is asked next.
-static void release(struct pipeline *p)
+// Everything goes back, and then it goes on. What the launcher holds is dropped by it before
+// whatever it is asked next.
+static void release(struct pipeline *p, void (*then)(struct pipeline *p))
 {
     runner_forget(p->runner, &p->call);
     loop_timer_clear(p->loop, &p->begin);
@@ -60,7 +61,17 @@ static void release(struct pipeline *p)
     execute_undo(p);
     sets_drop(&p->sets);
     collection_end(&p->collection);
-    prepare_undo(p);
+    prepare_undo(p, then);
+}
+
+// A one-shot workspace is gone before its job's end is told.
+static void tell_end(struct pipeline *p)
+{
+    p->result.completed_at = clock_wall_ms();
+    p->result.under_way = false;
+    if (p->sink->done) {
+        p->sink->done(p->sink->ctx, &p->result);
+    }
 }
 
 static void finish(struct pipeline *p)
@@ -72,25 +83,31 @@ static void finish(struct pipeline *p)
     if (p->sink->collected && p->sink->collected(p->sink->ctx)) {
         p->has_tmpfs = p->has_folder = false;
     }
-    release(p);
-    p->result.completed_at = clock_wall_ms();
-    p->result.under_way = false;
-    if (p->sink->done) {
-        p->sink->done(p->sink->ctx, &p->result);
+    release(p, tell_end);
+}
+
+// All of it has been given back: whoever can wait takes the job, or it ends.
+static void offer(struct pipeline *p)
+{
+    struct job job = p->job;
+    if (!p->sink->lacking(p->sink->ctx, p->lack, &job)) {
+        pipeline_give_up(p, REASON_INTERNAL, p->lack_what, p->lack_error);
+        return;
     }
+    p->job = (struct job){.stdin_fd = -1};
 }
 
 void pipeline_lacks(struct pipeline *p, enum pipeline_lack lack, const char *what, int error)
 {
-    struct job job = p->job;
-    if (p->result.reason != REASON_OK || !p->sink->lacking ||
-        !p->sink->lacking(p->sink->ctx, lack, &job)) {
+    if (p->result.reason != REASON_OK || !p->sink->lacking) {
         pipeline_give_up(p, REASON_INTERNAL, what, error);
         return;
     }
-    p->job = (struct job){.stdin_fd = -1};
     p->at = AT_END;
-    release(p);
+    p->lack = lack;
+    p->lack_what = what;
+    p->lack_error = error;
+    release(p, offer);
 }
 
 static void begin(struct loop_timer *t)
@@ -167,6 +184,8 @@ void pipeline_stop(struct pipeline *p, enum reason reason, const char *text)
     result_fail(&p->result, reason, names[p->at], "%s", text);
     if (p->at == AT_EXECUTE) {
         execute_stop(p, CANCEL_GRACE_MS);
+    } else if (p->tree_work.queued) { // it ends when that has come back
+        return;
     } else if (p->at == AT_COLLECT || p->begin.due_ns) {
         // nobody wants what is left of it; while a tmpfs is being made, its answer ends the job
         finish(p);
@@ -188,17 +207,21 @@ void pipeline_hold(struct pipeline *p, bool hold)
     }
 }
 
+static void nothing_more(struct pipeline *p) { (void)p; }
+
 void pipeline_free(struct pipeline *p)
 {
     if (!p) {
         return;
     }
+    p->place.pool = NULL;  // what is left is done here
     if (p->at != AT_END) { // a sandbox that still runs is the launcher's to end, by id
         if (p->id) {
             runner_kill(p->runner, p->id);
         }
-        release(p);
+        release(p, nothing_more);
     }
+    tree_drop(p);
     job_done(&p->job);
     result_done(&p->result);
     free(p);

@@ -50,6 +50,7 @@ struct pipeline_place {
     int64_t disk_bytes;     // what it takes, as last measured; -1: not known
     int64_t queued_ms;      // 0: now
     struct work_pool *pool; // for what would hold the loop; NULL: it may be held
+    uint64_t owner;         // of the work there (io/work.h)
 };
 
 struct pipeline_config {

@@ -14,6 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+enum {
+    STAGE_HERE_INODES = 64, // what there is to stage beyond is staged on a thread: about 2 ms
+    STAGE_HERE_BYTES = 1 << 20,
+};
 enum { SESSION_FOLDERS = 2 }; // its workspace and its /tmp, in the folder that is counted
 
 static const char cannot_make[] = "the workspace cannot be made",
@@ -74,9 +78,23 @@ static int begin_counting(struct pipeline *p)
     return e;
 }
 
+static void staged(struct pipeline *p)
+{
+    int e = p->tree_verdict;
+    if (e && host_is_full(p, &p->staging)) {
+        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, e);
+        return;
+    }
+    if (e) {
+        verdict_staging(&p->result, e, p->staging.text);
+    } else {
+        p->result.prepare_completed_at = clock_wall_ms();
+    }
+    pipeline_next(p);
+}
+
 static void stage(struct pipeline *p)
 {
-    struct stage_error error = {.no_room = false};
     bool folder = p->plan.start.workspace_kind == PLAN_WORKSPACE_FOLDER;
     int e = folder ? begin_counting(p) : 0;
     if (e) {
@@ -92,17 +110,7 @@ static void stage(struct pipeline *p)
         pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, -ENOSPC);
         return;
     }
-    e = stage_files(p->workspace, &p->job, p->owner, p->plan.workspace_bytes, &error);
-    if (e && host_is_full(p, &error)) {
-        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, e);
-        return;
-    }
-    if (e) {
-        verdict_staging(&p->result, e, error.text);
-    } else {
-        p->result.prepare_completed_at = clock_wall_ms();
-    }
-    pipeline_next(p);
+    tree_stage(p, staged);
 }
 
 static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int fd)
@@ -208,14 +216,14 @@ static void take_place(struct pipeline *p)
 void stage_prepare(struct pipeline *p)
 {
     struct stage_need need;
-    struct stage_error error;
     p->result.prepare_started_at = clock_wall_ms();
     pipeline_tell(p, STATUS_PREPARING);
-    if (stage_measure(&p->job, &need, &error)) {
-        result_fail(&p->result, REASON_ERROR, STAGE_PREPARATION, "%s", error.text);
+    if (stage_measure(&p->job, &need, &p->staging)) {
+        result_fail(&p->result, REASON_ERROR, STAGE_PREPARATION, "%s", p->staging.text);
         pipeline_next(p);
         return;
     }
+    p->much_to_stage = need.inodes > STAGE_HERE_INODES || need.bytes > STAGE_HERE_BYTES;
     struct lower_staged staged = {need.bytes, need.inodes - 1};
     p->staged_bytes = need.bytes;
     lower_job(&p->job, &p->config->host, &staged, &p->plan);
@@ -225,8 +233,19 @@ void stage_prepare(struct pipeline *p)
     take_place(p);
 }
 
-void prepare_undo(struct pipeline *p)
+static void gone(struct pipeline *p)
 {
+    p->has_folder = false;
+    if (!p->place.workspace) {
+        uids_give(p->config->uids, p->uid);
+    }
+    p->uid = 0;
+    p->undone(p);
+}
+
+void prepare_undo(struct pipeline *p, void (*then)(struct pipeline *p))
+{
+    p->undone = then;
     disk_end(&p->disk);
     p->workspace = fd_close(p->workspace);
     p->measured = fd_close(p->measured);
@@ -235,15 +254,8 @@ void prepare_undo(struct pipeline *p)
         p->has_tmpfs = false;
     }
     if (p->has_folder && !p->lost) { // else the instance's folder goes as a whole, by the front
-        int e = folder_remove(p->config->workspace_root, p->plan.start.workspace);
-        if (e) {
-            result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION,
-                        "the workspace cannot be removed: %s", strerror(-e));
-        }
+        tree_remove(p, gone);
+    } else {
+        gone(p);
     }
-    p->has_folder = false;
-    if (!p->place.workspace) {
-        uids_give(p->config->uids, p->uid);
-    }
-    p->uid = 0;
 }

@@ -13,6 +13,7 @@
 #include "job/sets.h"
 #include "job/stream.h"
 #include "workspace/disk.h"
+#include "workspace/stage.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,7 +30,10 @@ struct pipeline {
     struct result result;
     enum stage_at at;
     bool held;
-    bool unwanted; // cancelled: nobody wants what is left of it
+    bool unwanted;           // cancelled: nobody wants what is left of it
+    enum pipeline_lack lack; // why it never began, and as a text
+    const char *lack_what;
+    int lack_error;
     struct loop_timer begin;
 
     // prepare.c: the workspace
@@ -41,7 +45,11 @@ struct pipeline {
     int workspace;         // -1: none yet
     int measured; // the folder that `disk` counts: a session's, with its /tmp; -1: `workspace`
     struct disk disk;
-    struct runner_call call; // PLAN_TMPFS, then PLAN_START
+    bool much_to_stage; // files, folders or bytes
+    struct stage_rest stage_rest;
+    struct stage_error staging;
+    void (*undone)(struct pipeline *p); // what waits until it is given back
+    struct runner_call call;            // PLAN_TMPFS, then PLAN_START
     // install.c
     struct sets sets;
     // execute.c: the sandbox
@@ -58,6 +66,12 @@ struct pipeline {
     struct guest guest;
     struct work check; // of a long result, once it has ended
     struct plan_record end;
+    // tree.c: what is done to the workspace's tree, here or on a thread
+    struct work tree_work;        // while it is queued, `disk` or `removal` is the thread's
+    int tree_verdict;             // of the last piece: an enum disk_verdict or -errno
+    bool tree_is_small;           // it was counted at once
+    struct tree_removal *removal; // NULL: none under way
+    void (*tree_then)(struct pipeline *p); // what waits for the tree
     // collect.c
     struct collection collection;
     struct loop_timer collect_timer;
@@ -81,14 +95,28 @@ void pipeline_lacks(struct pipeline *p, enum pipeline_lack lack, const char *wha
 void pipeline_tell(struct pipeline *p, enum job_status status);
 
 // prepare.c
-// Gives the workspace back: closed, and gone where it was the job's alone.
-void prepare_undo(struct pipeline *p);
+// Gives the workspace back: closed, and gone where it was the job's alone. Then what is called.
+void prepare_undo(struct pipeline *p, void (*then)(struct pipeline *p));
 
 // execute.c
 void execute_init(struct pipeline *p);
 // TERM to every process now, KILL grace_ms later. Before the program runs there is nothing to warn.
 void execute_stop(struct pipeline *p, uint64_t grace_ms);
 void execute_undo(struct pipeline *p);
+// What a look at the disk of a running job said.
+void execute_disk_says(struct pipeline *p, int verdict);
+
+// tree.c
+// The job's files are put into the workspace: p->tree_verdict and p->staging say how it ended.
+void tree_stage(struct pipeline *p, void (*then)(struct pipeline *p));
+// One look; what it says reaches execute_disk_says(), at once or later.
+void tree_look(struct pipeline *p);
+// The whole tree is counted: p->disk is right, and p->tree_verdict says how it ended.
+void tree_settle(struct pipeline *p, void (*then)(struct pipeline *p));
+// The job's folder goes, *then* is called; a failure is the result's.
+void tree_remove(struct pipeline *p, void (*then)(struct pipeline *p));
+// Lets go of what is under way. What is not removed yet stays.
+void tree_drop(struct pipeline *p);
 
 // collect.c
 // As far as the sink takes it; ends the stage when all is sent.

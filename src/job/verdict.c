@@ -246,6 +246,7 @@ void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdi
 {
     switch (verdict) {
     case DISK_FINE:
+    case DISK_MORE:
         break;
     case DISK_OVER:
         result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)",

@@ -58,6 +58,7 @@ enum {
     JOB_MAX_SETS = 8,             // PLAN_SETS_PER_JOB
     JOB_SET_NAME_MAX = 64,
     JOB_MAX_PATH = 4096,
+    JOB_MAX_COMPONENTS = 64,    // of a path: each may be a folder to be made, and entered
     JOB_MAX_DESCRIPTION = 1024, // bytes, of an artifact
     JOB_MAX_JSON_BYTES = 24 << 20,
 };
@@ -150,8 +151,8 @@ void job_new_id(char ret[37]);
 
 // One rule for every path a tenant names: relative to /workspace or absolute below it, normalised
 // without the file system; refuses NUL, empty, "..", components over 255 bytes, more than
-// JOB_MAX_PATH, and what is not /workspace. *ret is malloc'ed and relative ("." for /workspace
-// itself). 0 or -EINVAL.
+// JOB_MAX_PATH and JOB_MAX_COMPONENTS, and what is not /workspace. *ret is malloc'ed and relative
+// ("." for /workspace itself). 0 or -EINVAL.
 int job_path(const char *field, const char *path, size_t len, char **ret,
              struct job_error *ret_error);
 

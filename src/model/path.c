@@ -41,6 +41,16 @@ static int normalise(struct buf *out, const char *path, size_t len, const char *
     return 0;
 }
 
+// Of a normalised path. /workspace is one.
+static size_t components(const char *path)
+{
+    size_t n = *path != '\0';
+    for (const char *s = strchr(path, '/'); s; s = strchr(s + 1, '/')) {
+        n++;
+    }
+    return n;
+}
+
 int job_path(const char *field, const char *path, size_t len, char **ret,
              struct job_error *ret_error)
 {
@@ -60,6 +70,13 @@ int job_path(const char *field, const char *path, size_t len, char **ret,
     }
     if (!why && out.error) {
         return out.error;
+    }
+    size_t n_components = components(buf_text(&out));
+    if (!why && n_components > JOB_MAX_COMPONENTS) {
+        return job_refuse(ret_error, field,
+                          "a path of %zu components is over the maximum of %d; name something "
+                          "further up",
+                          n_components, JOB_MAX_COMPONENTS);
     }
     const char *inside = buf_text(&out);
     if (!why && path[0] == '/') {

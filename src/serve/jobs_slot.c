@@ -253,7 +253,9 @@ static void run(struct task *t)
 {
     struct jobs *j = t->jobs;
     const struct jobs_config *c = &j->config;
-    struct pipeline_place place = {.queued_ms = t->submitted_ms, .pool = c->pool};
+    struct pipeline_place place = {.queued_ms = t->submitted_ms,
+                                   .pool = c->pool,
+                                   .owner = hash_bytes(t->team, strlen(t->team))};
     t->at = TASK_RUNNING;
     t->started_ms = clock_wall_ms();
     if (t->leased) {

@@ -7,7 +7,7 @@
 #include <sys/statfs.h>
 
 enum {
-    STEP_ENTRIES = 4000, // a few ms of walking at a time
+    STEP_ENTRIES = 64, // between two looks at the clock
     FLOOR_MB = 256,
     FLOOR_INODES = 10000,
     SPARED_BYTES = 16 << 20, // above the floor, of records
@@ -111,9 +111,19 @@ static int judge(struct disk *d, const struct space *now)
                                               : DISK_FINE;
 }
 
-static int walk_on(struct disk *d, const struct space *now)
+static int walk_for(struct walk *w, uint64_t max_ns)
 {
-    int e = walk_step(&d->walk, STEP_ENTRIES);
+    uint64_t began = clock_now_ns();
+    int e;
+    do {
+        e = walk_step(w, STEP_ENTRIES);
+    } while (e == 0 && clock_now_ns() - began < max_ns);
+    return e;
+}
+
+static int walk_on(struct disk *d, const struct space *now, uint64_t max_ns)
+{
+    int e = walk_for(&d->walk, max_ns);
     if (e < 0) {
         d->walking = false;
         return e;
@@ -158,7 +168,7 @@ static bool at_floor(const struct disk *d, const struct space *now)
 }
 
 // A piece of the walk under way, or of a new one.
-static int walk_more(struct disk *d, const struct space *now)
+static int walk_more(struct disk *d, const struct space *now, uint64_t max_ns)
 {
     if (!d->walking) {
         int e = walk_begin(&d->walk, d->root);
@@ -168,10 +178,10 @@ static int walk_more(struct disk *d, const struct space *now)
         d->walking = true;
         d->walk_began_ns = clock_now_ns();
     }
-    return walk_on(d, now);
+    return walk_on(d, now, max_ns);
 }
 
-int disk_look(struct disk *d)
+int disk_look(struct disk *d, uint64_t max_ns)
 {
     struct space now = {0};
     int e = look_at(d->root, &now);
@@ -184,10 +194,10 @@ int disk_look(struct disk *d)
     if (!d->walking && !wants_walk(d, &now)) {
         return DISK_FINE;
     }
-    e = walk_more(d, &now);
+    e = walk_more(d, &now, max_ns);
     if (e > DISK_FINE && !d->suspected) { // at once: meanwhile it may write on
         d->suspected = true;
-        e = walk_more(d, &now);
+        e = walk_more(d, &now, max_ns);
     }
     d->suspected = d->suspected && (e > DISK_FINE || d->walking);
     return e;
@@ -199,25 +209,26 @@ int64_t disk_of_tmpfs(int fd)
     return fstatfs(fd, &s) ? -1 : (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);
 }
 
-int disk_settle(struct disk *d)
+int disk_settle(struct disk *d, uint64_t max_ns)
 {
     struct space now = {0};
-    walk_end(&d->walk);
-    d->walking = false;
     int e = look_at(d->root, &now);
-    if (!e) {
+    if (!e && !d->settling) {
+        walk_end(&d->walk);
+        d->walking = false;
         e = walk_begin(&d->walk, d->root);
+        d->settling = e == 0;
     }
-    // bounded: past the limit on entries the verdict is clear
-    while (!e && (e = walk_step(&d->walk, STEP_ENTRIES)) == 0) {
-        if (own_entries(d) > d->max_entries) {
-            walk_end(&d->walk);
-            e = 1;
-        }
-    }
-    if (e < 0) {
+    if (e) {
         return e;
     }
+    e = walk_for(&d->walk, max_ns);
+    // bounded: past the limit on entries the verdict is clear
+    if (e == 0 && own_entries(d) <= d->max_entries) {
+        return DISK_MORE;
+    }
+    walk_end(&d->walk);
+    d->settling = false;
     now.free = d->first_free; // nothing is open any more: the doubt is gone
-    return judge(d, &now);
+    return e < 0 ? e : judge(d, &now);
 }

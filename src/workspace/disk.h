@@ -22,6 +22,7 @@ enum disk_verdict {
     DISK_OVER,  // more than its limit
     DISK_FILES, // more entries than its limit
     DISK_FLOOR, // the host's free space is at its floor, and this job takes part in it
+    DISK_MORE,  // of disk_settle(): no verdict yet, call again
 };
 
 struct disk {
@@ -29,21 +30,23 @@ struct disk {
     uint64_t max_bytes, max_entries;
     unsigned given_folders;            // in it beside stage_folders, that are nobody's use either
     uint64_t used_bytes, used_entries; // by the last whole walk
+    bool walking; // a walk is under way: the next look goes on with it, which takes its time
     // inner
     uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk
     uint64_t walked_at_ns, walk_pause_ns;
     struct walk walk;
-    bool walking, suspected; // suspected: the last whole walk was over, another one must agree
+    bool suspected; // the last whole walk was over, another one must agree
+    bool settling;
     uint64_t walk_began_ns;
 };
 
 // 0 or -errno.
 int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries);
-// One look: a verdict, or -errno. Does a bounded piece of work.
-int disk_look(struct disk *d);
-// The whole walk at once, when nothing runs any more: used_bytes is right afterwards. A verdict
-// (without the floor) or -errno.
-int disk_settle(struct disk *d);
+// One look: a verdict, or -errno. Walks for about max_ns, where it has to, or twice that.
+int disk_look(struct disk *d, uint64_t max_ns);
+// The last walk, when nothing runs any more, for about max_ns at a time: used_bytes is right
+// afterwards. DISK_MORE, a verdict (without the floor) or -errno.
+int disk_settle(struct disk *d, uint64_t max_ns);
 void disk_end(struct disk *d);
 
 // Bytes in use of the tmpfs that `fd` lies on, or -1.

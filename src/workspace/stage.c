@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
@@ -23,21 +24,52 @@ static int fail(struct stage_error *error, int e, const char *target, const char
     return e;
 }
 
-// Is path[0..len) the folder of an earlier file, or one that is there anyway?
-static bool known_folder(const struct job *j, size_t before, const char *path, size_t len)
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Is path[0..len) one that is there anyway?
+static bool is_given_folder(const char *path, size_t len)
 {
     for (unsigned i = 0; i < stage_n_folders; i++) {
         if (strlen(stage_folders[i]) == len && !memcmp(stage_folders[i], path, len)) {
             return true;
         }
     }
-    for (size_t i = 0; i < before; i++) {
-        const char *t = j->files[i].target;
-        if (!strncmp(t, path, len) && t[len] == '/') {
-            return true;
-        }
-    }
     return false;
+}
+
+// The folders above `target` that are not above `before`, too. All that lie below a folder stand
+// together when they are sorted, so these are none of an earlier one's either.
+static uint64_t new_folders(const char *before, const char *target)
+{
+    uint64_t n = 0;
+    bool same = true;
+    for (size_t i = 0; target[i]; i++) {
+        same = same && before[i] == target[i];
+        n += target[i] == '/' && !same && !is_given_folder(target, i);
+    }
+    return n;
+}
+
+// The folders above all targets: each once. 0 or -ENOMEM.
+static int count_folders(const struct job *j, uint64_t *ret)
+{
+    AUTO_FREE const char **targets = calloc(j->n_files + 1, sizeof *targets);
+    if (!targets) {
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < j->n_files; i++) {
+        targets[i] = j->files[i].target;
+    }
+    qsort(targets, j->n_files, sizeof *targets, by_name);
+    uint64_t n = 0;
+    for (size_t i = 0; i < j->n_files; i++) {
+        n += new_folders(i ? targets[i - 1] : "", targets[i]);
+    }
+    *ret = n;
+    return 0;
 }
 
 int stage_measure(const struct job *j, struct stage_need *ret, struct stage_error *ret_error)
@@ -55,10 +87,13 @@ int stage_measure(const struct job *j, struct stage_need *ret, struct stage_erro
         }
         need.bytes += ((uint64_t)st.st_size + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
         need.inodes++;
-        for (const char *s = strchr(f->target, '/'); s; s = strchr(s + 1, '/')) {
-            need.inodes += !known_folder(j, i, f->target, (size_t)(s - f->target));
-        }
     }
+    uint64_t folders = 0;
+    int e = count_folders(j, &folders);
+    if (e) {
+        return fail(ret_error, e, "all of them", strerror(-e));
+    }
+    need.inodes += folders;
     *ret = need;
     return 0;
 }
@@ -167,14 +202,19 @@ int stage_make_folders(int workspace, uid_t uid)
     return 0;
 }
 
+int stage_some(int workspace, const struct job *j, uid_t uid, struct stage_rest *at,
+               size_t max_files, struct stage_error *ret_error)
+{
+    int e = 0;
+    for (size_t i = 0; i < max_files && at->next < j->n_files && !e; i++) {
+        e = stage_file(workspace, &j->files[at->next++], uid, &at->left_bytes, ret_error);
+    }
+    return e;
+}
+
 int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
                 struct stage_error *ret_error)
 {
-    for (size_t i = 0; i < j->n_files; i++) {
-        int e = stage_file(workspace, &j->files[i], uid, &max_bytes, ret_error);
-        if (e) {
-            return e;
-        }
-    }
-    return 0;
+    struct stage_rest at = {.left_bytes = max_bytes};
+    return stage_some(workspace, j, uid, &at, j->n_files, ret_error);
 }

@@ -35,4 +35,12 @@ int stage_make_folders(int workspace, uid_t uid);
 int stage_files(int workspace, const struct job *j, uid_t uid, uint64_t max_bytes,
                 struct stage_error *ret_error);
 
+// The same, max_files at a time: all is done when `next` is the number of files.
+struct stage_rest {
+    size_t next;
+    uint64_t left_bytes; // at first the maximum of content in all
+};
+int stage_some(int workspace, const struct job *j, uid_t uid, struct stage_rest *at,
+               size_t max_files, struct stage_error *ret_error);
+
 #endif

@@ -17,20 +17,24 @@ struct entry { // getdents64(2)
     char name[];
 };
 
-// The level's listing is read anew from `offset` after a subfolder: a stack of offsets is small
-// where one of listings would not be.
 static int push(struct walk *w, int dir, const char *name)
 {
     if (w->depth == WALK_MAX_DEPTH) {
         w->blind = true;
         return 0;
     }
+    struct walk_level *level = &w->levels[w->depth];
+    if (!level->chunk && !(level->chunk = malloc(WALK_CHUNK_BYTES))) {
+        return -ENOMEM;
+    }
     int fd = path_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         w->blind |= fd != -ENOENT && fd != -ENOTDIR; // gone meanwhile is fine
         return 0;
     }
-    w->levels[w->depth++] = (struct walk_level){.fd = fd};
+    level->fd = fd;
+    level->at = level->len = 0;
+    w->depth++;
     return 0;
 }
 
@@ -38,8 +42,7 @@ int walk_begin(struct walk *w, int root)
 {
     *w = (struct walk){0};
     w->levels = calloc(WALK_MAX_DEPTH, sizeof *w->levels);
-    w->chunk = malloc(WALK_CHUNK_BYTES);
-    int e = w->levels && w->chunk ? push(w, root, ".") : -ENOMEM;
+    int e = w->levels ? push(w, root, ".") : -ENOMEM;
     if (e) {
         walk_end(w);
     }
@@ -51,10 +54,11 @@ void walk_end(struct walk *w)
     while (w->depth > 0) {
         close(w->levels[--w->depth].fd);
     }
+    for (size_t i = 0; w->levels && i < WALK_MAX_DEPTH && w->levels[i].chunk; i++) {
+        free(w->levels[i].chunk);
+    }
     free(w->levels);
-    free(w->chunk);
     w->levels = NULL;
-    w->chunk = NULL;
 }
 
 static bool is_dots(const char *name)
@@ -76,28 +80,31 @@ static bool count(struct walk *w, int dir, const struct entry *d)
     return folder;
 }
 
-// One buffer of the deepest level's listing, or less where a subfolder comes. 0 or -errno.
-static int advance(struct walk *w)
+// The next buffer of the deepest level's listing; at its end the level above goes on.
+static void refill(struct walk *w)
 {
     struct walk_level *level = &w->levels[w->depth - 1];
-    if (lseek(level->fd, level->offset, SEEK_SET) < 0) {
-        return -errno;
-    }
-    long n = syscall(SYS_getdents64, level->fd, w->chunk, WALK_CHUNK_BYTES);
+    long n = syscall(SYS_getdents64, level->fd, level->chunk, WALK_CHUNK_BYTES);
     if (n <= 0) { // the end, or a folder that was removed under us
         close(level->fd);
         w->depth--;
+        return;
+    }
+    level->at = 0;
+    level->len = (size_t)n;
+}
+
+// One entry of the deepest level. 0 or -errno.
+static int advance(struct walk *w)
+{
+    struct walk_level *level = &w->levels[w->depth - 1];
+    if (level->at == level->len) {
+        refill(w);
         return 0;
     }
-    for (long at = 0; at < n;) {
-        struct entry *d = (struct entry *)(void *)(w->chunk + at);
-        at += d->length;
-        level->offset = d->offset;
-        if (!is_dots(d->name) && count(w, level->fd, d)) {
-            return push(w, level->fd, d->name);
-        }
-    }
-    return 0;
+    const struct entry *d = (const struct entry *)(const void *)(level->chunk + level->at);
+    level->at += d->length;
+    return !is_dots(d->name) && count(w, level->fd, d) ? push(w, level->fd, d->name) : 0;
 }
 
 int walk_step(struct walk *w, uint64_t max_entries)

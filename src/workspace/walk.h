@@ -8,7 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WALK_MAX_DEPTH = 256, WALK_CHUNK_BYTES = 16 * 1024 };
+// What was read of a level's listing is kept while the walk is below it: 2 MB in all for a tree as
+// deep as that. Read anew after each subfolder, a folder of many would cost a buffer for each.
+enum { WALK_MAX_DEPTH = 256, WALK_CHUNK_BYTES = 8 * 1024 };
 
 struct walk {
     uint64_t bytes;   // allocated, of everything below (a file of n links counts 1/n at each)
@@ -17,10 +19,10 @@ struct walk {
     // inner
     struct walk_level {
         int fd;
-        int64_t offset; // where its listing goes on
+        size_t at, len; // of the chunk: what has not been looked at
+        char *chunk;    // one getdents64(2) buffer; NULL: no walk was so deep yet
     } * levels;
     size_t depth; // levels open; 0: not begun, or done
-    char *chunk;  // one getdents64(2) buffer
 };
 
 // Begins at `root` (kept by the caller). 0 or -errno.

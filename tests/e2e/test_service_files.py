@@ -14,7 +14,7 @@ import zipfile
 
 import harness
 import pytest
-from service import SESSIONS
+from service import JOBS, SESSIONS
 from session_files import Files
 
 LONG = bool(os.environ.get("ISLE_LONG"))
@@ -93,6 +93,27 @@ def test_moved_and_removed(files):
     assert files.delete("e").status == 404
     assert files.c.call("DELETE", files.base + "/").status == 422  # not the workspace itself
     assert files.sh("test ! -e e && echo ok")["stdout"] == "ok\n"
+
+
+def test_paths_of_many_components(service, files):
+    """Each may be a folder that is to be made: their number is bounded, and named when it is too large."""
+    deep = "/".join("d" * 63)
+    assert files.put(f"{deep}/f", b"1").status == 201 and files.get(f"{deep}/f").body == b"1"
+    assert files.move(f"{deep}/f", f"{deep}/g").status == 200
+    content = {"target_path": f"{deep}/d/f", "content_base64": ""}
+    refused = [
+        files.put(f"{deep}/d/f"),
+        files.move(f"{deep}/g", f"{deep}/d/f"),
+        files.delete(f"{deep}/d/f"),
+        service.post(JOBS, {"command": ["true"], "input_files": [content]}),
+        service.post(JOBS, {"command": ["true"], "artifacts": [f"{deep}/d/f"]}),
+    ]
+    for a, field in zip(refused, ("path", "to", "path", "input_files[0].target_path", "artifacts[0]"), strict=True):
+        assert a.status == 422 and a.msg.startswith(f"{field}: "), a
+        assert "a path of 65 components is over the maximum of 64" in a.msg, a
+    written = service.post(f"{SESSIONS}/{files.session}/tools/write", {"path": f"{deep}/d/f", "content": ""})
+    assert "over the maximum of 64" in written.data["error"], written
+    assert files.names(deep) == [f"{deep}/g"]
 
 
 def test_listed_in_pages(files):

@@ -1,4 +1,5 @@
-"""Answers of many megabytes keep nobody waiting: what they cost is done beside the loop."""
+"""Answers of many megabytes, trees of many folders and files that are large keep nobody waiting: what they cost is done
+beside the loop."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import harness
 import pytest
-from service import API, EXECUTE, JOBS, Service, dumps, serving
+from service import API, EXECUTE, JOBS, SESSIONS, Service, dumps, serving
 
 LIMITS = {"max_stdout_kb": 8192, "max_stderr_kb": 8192, "memory_mb": 1024}
 FULL = (
@@ -39,7 +40,9 @@ def probe(service: Service) -> Iterator[Callable[[], float]]:
         yield ask
 
 
-def held(service: Service, probe: Callable[[], float], path: str, body: object = None) -> float:
+def held(
+    service: Service, probe: Callable[[], float], path: str, body: object = None, least_bytes: int = 1 << 20
+) -> float:
     """The longest that somebody else waits for the loop while this is answered."""
     words = ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code} %{size_download}"]
     words += ["-H", f"Authorization: Bearer {service.key}"] if service.key else []
@@ -54,7 +57,7 @@ def held(service: Service, probe: Callable[[], float], path: str, body: object =
             longest = max(longest, probe())
             time.sleep(0.001)
         said = p.stdout.read().split()
-    assert said[0] == "200" and (int(said[1]) > 1 << 20 or "artifacts" in path), (said, path)
+    assert said[0] == "200" and (int(said[1]) > least_bytes or "artifacts" in path), (said, path)
     print(path, f"{longest:.1f} ms")
     return longest
 
@@ -111,6 +114,45 @@ def test_a_long_result_of_a_tool_and_of_a_node(service: Service, probe):
     outputs = [{"name": "o", "type": "string"}, {"name": "p", "type": "array"}]
     node = {"language": "python", "code": code, "outputs": outputs}
     assert held(service, probe, f"{API}/workflow/code-node", node) < HELD_MS
+
+
+def test_a_node_whose_values_are_held_against_many(service: Service, probe):
+    """A short answer that costs much: each element against each value that is allowed."""
+    spec = {"type": "array", "items": {"type": "number", "enum": [*range(100, 199), 1]}}
+    outputs = [{"name": "o", "type": "array", "typeSpec": spec}]
+    code = "def main(i):\n    return {'o': [1] * 60000}"
+    node = {"language": "python", "code": code, "outputs": outputs}
+    assert held(service, probe, f"{API}/workflow/code-node", node, 100000) < HELD_MS
+
+
+def test_a_job_that_leaves_many_folders(service: Service, probe):
+    """They are counted while it runs and when it has ended, and gone before it is answered."""
+    code = "import os, time\nfor i in range(1000): os.mkdir(str(i))\ntime.sleep(1.1); os.mkdir('x'); time.sleep(0.1)"
+    job = {"language": "python", "code": code, "limits": {"disk_mb": 1024}, "timeout": 60}
+    assert held(service, probe, EXECUTE, job, 100) < HELD_MS
+    assert service.one_shot() == []
+
+
+def test_files_in_many_folders(service: Service, probe):
+    files = [{"target_path": f"{i}/" + "a/" * 60 + "f", "content_base64": ""} for i in range(60)]
+    code = "import os; return sum(len(folders) for _, folders, _ in os.walk('.'))"
+    job = {"language": "python", "code": code, "input_files": files, "limits": {"disk_mb": 64}}
+    assert held(service, probe, EXECUTE, job, 100) < HELD_MS
+    assert service.post(EXECUTE, job).data["result"] == 60 * 61 + 4
+
+
+def test_a_large_file_of_a_session(service: Service, probe):
+    """Read by somebody who is as fast as the loop, replaced and removed."""
+    ident = service.post(SESSIONS, {}).data["session_id"]
+    code = "for name in 'ab':\n  with open(name, 'wb') as f:\n    for i in range(24): f.write(bytes(1 << 20))"
+    assert service.python(code, session_id=ident)["success"]
+    files = f"{SESSIONS}/{ident}/files"
+    for _ in range(2):  # its hash is known by then
+        assert held(service, probe, f"{files}/a") < HELD_MS
+    moved = service.post(f"{files}:move", {"from": "b", "to": "a", "overwrite": True})
+    assert moved.status == 200 and service.call("DELETE", f"{files}/a").status == 200
+    assert service.get(f"{files}/a").status == 404
+    service.call("DELETE", f"{SESSIONS}/{ident}")
 
 
 def test_what_a_thousand_tools_are(service: Service, probe):

@@ -4,10 +4,12 @@
 
 #include "base/clock.h"
 #include "base/tree.h"
+#include "io/work.h"
 #include "job/pipeline.h"
 #include "plan/steps.h"
 #include "workspace/uids.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -288,6 +290,101 @@ static void a_session_is_used_and_stays(void **state)
     end(&b);
 }
 
+// More files than are put there at once.
+static void start_with_files(struct bench *b, struct work_pool **ret_pool)
+{
+    AUTO_BUF struct buf text = BUF_INIT(64 << 10);
+    buf_puts(&text, "{\"command\":[\"x\"]," FOLDER ",\"input_files\":[");
+    for (int i = 0; i < 200; i++) {
+        buf_printf(&text, "%s{\"target_path\":\"%d/f\",\"content_base64\":\"\"}", i ? "," : "", i);
+    }
+    buf_puts(&text, "]}");
+    start_text(b, buf_text(&text));
+    assert_int_equal(work_pool_new(b->fake.loop, 1, ret_pool), 0);
+    pipeline_set_place(b->pipeline, &(struct pipeline_place){.pool = *ret_pool});
+}
+
+static int in_once(const struct bench *b)
+{
+    int n = 0;
+    DIR *d = fdopendir(openat(b->root, "once", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    while (readdir(d)) {
+        n++;
+    }
+    closedir(d);
+    return n - 2;
+}
+
+static void many_files_are_staged_and_removed_beside_the_loop(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    bool waited = false;
+    begin(&b);
+    start_with_files(&b, &pool);
+    while (!waited) {
+        loop_step(b.fake.loop, 10);
+        waited = work_waiting(pool) > 0;
+    }
+    struct plan_request q = started(&b);
+    assert_int_equal(in_once(&b), 1);
+    say(&b, (struct plan_record){.op = PLAN_EXECUTED, .tag = q.tag});
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag});
+    waited = false;
+    for (int i = 0; i < 1000 && !b.done; i++) {
+        loop_step(b.fake.loop, 10);
+        waited = waited || work_waiting(pool) > 0;
+    }
+    assert_int_equal(b.done, 1);
+    assert_true(waited);
+    assert_int_equal(b.reason, REASON_OK);
+    assert_true(b.disk_bytes >= 0);
+    assert_int_equal(in_once(&b), 0);
+    work_pool_free(pool);
+    end(&b);
+}
+
+static void read_gate(struct work *w)
+{
+    char c;
+    assert_int_equal(read(*(int *)w->ctx, &c, 1), 1);
+}
+
+static void nothing(struct work *w) { (void)w; }
+
+static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    int gate[2];
+    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    begin(&b);
+    start_with_files(&b, &pool);
+    struct work before = {.run = read_gate, .done = nothing, .ctx = &gate[0]};
+    assert_int_equal(work_queue(pool, &before), 0);
+    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(work_waiting(pool), 2);
+    pipeline_cancel(b.pipeline);
+    loop_step(b.fake.loop, 0);
+    assert_int_equal(b.done, 0);
+    assert_int_equal(in_once(&b), 1);
+    assert_int_equal(write(gate[1], "", 1), 1);
+    for (int i = 0; i < 1000 && !b.done; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(b.done, 1);
+    assert_int_equal(b.reason, REASON_CANCELLED);
+    assert_int_equal(in_once(&b), 0);
+    work_pool_free(pool);
+    end(&b);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 static void a_folder_that_is_not_there_is_named(void **state)
 {
     (void)state;
@@ -323,6 +420,8 @@ int main(void)
         cmocka_unit_test(whoever_cannot_wait_hears_of_it_as_an_end),
         cmocka_unit_test(a_cancelled_job_does_not_come_back),
         cmocka_unit_test(a_session_is_used_and_stays),
+        cmocka_unit_test(many_files_are_staged_and_removed_beside_the_loop),
+        cmocka_unit_test(whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,13 +89,27 @@ static void bounds_lengths(void **state)
     buf_putc(&name, 'n');
     refuse(name.data, name.len, "component over 255");
     buf_clear(&name);
-    for (int i = 0; i < JOB_MAX_PATH / 2; i++) {
-        buf_puts(&name, "a/");
+    for (int i = 0; i < JOB_MAX_COMPONENTS; i++) {
+        buf_printf(&name, "%0*d/", JOB_MAX_PATH / JOB_MAX_COMPONENTS - 1, i);
     }
     AUTO_FREE char *longest = NULL;
     assert_int_equal(job_path("f", name.data, name.len, &longest, &e), 0);
     buf_putc(&name, 'a');
     refuse(name.data, name.len, "over the maximum of 4096");
+}
+
+static void bounds_components(void **state)
+{
+    (void)state;
+    AUTO_BUF struct buf name = BUF_INIT(10000);
+    for (int i = 0; i < JOB_MAX_COMPONENTS; i++) {
+        buf_puts(&name, "./a//");
+    }
+    struct job_error e;
+    AUTO_FREE char *most = NULL;
+    assert_int_equal(job_path("f", name.data, name.len, &most, &e), 0);
+    buf_putc(&name, 'a');
+    refuse(name.data, name.len, "a path of 65 components is over the maximum of 64");
 }
 
 // A message goes to terminals and logs.
@@ -114,9 +128,8 @@ static void messages_are_printable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accepts_and_normalises),
-        cmocka_unit_test(refuses),
-        cmocka_unit_test(bounds_lengths),
+        cmocka_unit_test(accepts_and_normalises), cmocka_unit_test(refuses),
+        cmocka_unit_test(bounds_lengths),         cmocka_unit_test(bounds_components),
         cmocka_unit_test(messages_are_printable),
     };
     return cmocka_run_group_tests_name("path", tests, NULL, NULL);

@@ -57,6 +57,25 @@ static void files_arrive_with_parents_modes_and_owner(void **state)
     }
 }
 
+// In whichever order they come.
+static void each_folder_is_measured_once(void **state)
+{
+    (void)state;
+    static const char *const targets[] = {"b/c/2",   "a",   "b/c-d/1", "input/x/1", "b/c/1",
+                                          "b/c/d/1", "b/0", "input/y", "b0/c/1",    "inputs/z"};
+    struct job_file files[ARRAY_LEN(targets)] = {0};
+    for (size_t i = 0; i < ARRAY_LEN(targets); i++) {
+        files[i].target = (char *)(uintptr_t)targets[i];
+        files[i].content = (char *)(uintptr_t) "";
+    }
+    struct job j = {.files = files, .n_files = ARRAY_LEN(targets)};
+    struct stage_need need;
+    struct stage_error error = {.text = ""};
+    assert_int_equal(stage_measure(&j, &need, &error), 0);
+    // b, b/c, b/c-d, b/c/d, b0, b0/c, input/x, inputs
+    assert_int_equal(need.inodes, 1 + 4 + ARRAY_LEN(targets) + 8);
+}
+
 static void one_byte_too_much_is_refused_by_name(void **state)
 {
     struct place *p = *state;
@@ -154,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         PLACE_TEST(files_arrive_with_parents_modes_and_owner),
+        PLACE_TEST(each_folder_is_measured_once),
         PLACE_TEST(one_byte_too_much_is_refused_by_name),
         PLACE_TEST(contents_of_the_job_arrive),
         PLACE_TEST(what_is_there_is_replaced),
