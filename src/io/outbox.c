@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+enum { FLUSH_BYTES = 4 << 20 };
+
 void outbox_free(struct outbox *o)
 {
     buf_free(&o->data);
@@ -14,7 +16,8 @@ size_t outbox_left(const struct outbox *o) { return o->data.len - o->sent; }
 
 int outbox_flush(struct outbox *o, int sock)
 {
-    while (outbox_left(o) > 0) {
+    const size_t until = o->sent + FLUSH_BYTES; // a peer may read as fast as this writes
+    while (outbox_left(o) > 0 && o->sent < until) {
         ssize_t n = send(sock, o->data.data + o->sent, outbox_left(o), MSG_DONTWAIT | MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR) {
             continue;
