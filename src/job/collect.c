@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "job/verdict.h"
 
-enum { STEPS_AT_ONCE = 16 }; // of the collection: about 5 ms
+enum { COLLECT_MS = 5 }; // of the collection, at once
 
 void collect_more(struct pipeline *p)
 {
@@ -12,7 +12,8 @@ void collect_more(struct pipeline *p)
     if (p->tree_work.queued) { // it has not begun
         return;
     }
-    for (int i = 0; i < STEPS_AT_ONCE && more && !p->held && !p->unwanted; i++) {
+    uint64_t began = clock_now_ns();
+    while (more && !p->held && !p->unwanted && clock_now_ns() - began < COLLECT_MS * NS_PER_MS) {
         more = collection_step(&p->collection);
     }
     if (p->at != AT_COLLECT || (p->held && !p->unwanted)) {

@@ -124,10 +124,6 @@ static int walk_for(struct walk *w, uint64_t max_ns)
 static int walk_on(struct disk *d, const struct space *now, uint64_t max_ns)
 {
     int e = walk_for(&d->walk, max_ns);
-    if (e < 0) {
-        d->walking = false;
-        return e;
-    }
     // enough is enough, even in mid-walk: a tree may grow faster than it is walked
     bool over = own_bytes(d) > d->max_bytes || own_entries(d) > d->max_entries;
     if (e == 0 && !over) {
@@ -230,5 +226,5 @@ int disk_settle(struct disk *d, uint64_t max_ns)
     walk_end(&d->walk);
     d->settling = false;
     now.free = d->first_free; // nothing is open any more: the doubt is gone
-    return e < 0 ? e : judge(d, &now);
+    return judge(d, &now);
 }

@@ -17,45 +17,37 @@ struct entry { // getdents64(2)
     char name[];
 };
 
-static int push(struct walk *w, int dir, const char *name)
+static void push(struct walk *w, int dir, const char *name)
 {
     if (w->depth == WALK_MAX_DEPTH) {
         w->blind = true;
-        return 0;
-    }
-    struct walk_level *level = &w->levels[w->depth];
-    if (!level->chunk && !(level->chunk = malloc(WALK_CHUNK_BYTES))) {
-        return -ENOMEM;
+        return;
     }
     int fd = path_open(dir, name, O_RDONLY | O_DIRECTORY, 0);
     if (fd < 0) {
         w->blind |= fd != -ENOENT && fd != -ENOTDIR; // gone meanwhile is fine
-        return 0;
+        return;
     }
+    struct walk_level *level = &w->levels[w->depth++];
     level->fd = fd;
     level->at = level->len = 0;
-    w->depth++;
-    return 0;
 }
 
 int walk_begin(struct walk *w, int root)
 {
     *w = (struct walk){0};
-    w->levels = calloc(WALK_MAX_DEPTH, sizeof *w->levels);
-    int e = w->levels ? push(w, root, ".") : -ENOMEM;
-    if (e) {
-        walk_end(w);
+    w->levels = malloc(WALK_MAX_DEPTH * sizeof *w->levels); // whose pages stay untouched, mostly
+    if (!w->levels) {
+        return -ENOMEM;
     }
-    return e;
+    push(w, root, ".");
+    return 0;
 }
 
 void walk_end(struct walk *w)
 {
     while (w->depth > 0) {
         close(w->levels[--w->depth].fd);
-    }
-    for (size_t i = 0; w->levels && i < WALK_MAX_DEPTH && w->levels[i].chunk; i++) {
-        free(w->levels[i].chunk);
     }
     free(w->levels);
     w->levels = NULL;
@@ -94,28 +86,26 @@ static void refill(struct walk *w)
     level->len = (size_t)n;
 }
 
-// One entry of the deepest level. 0 or -errno.
-static int advance(struct walk *w)
+// One entry of the deepest level.
+static void advance(struct walk *w)
 {
     struct walk_level *level = &w->levels[w->depth - 1];
     if (level->at == level->len) {
         refill(w);
-        return 0;
+        return;
     }
     const struct entry *d = (const struct entry *)(const void *)(level->chunk + level->at);
     level->at += d->length;
-    return !is_dots(d->name) && count(w, level->fd, d) ? push(w, level->fd, d->name) : 0;
+    if (!is_dots(d->name) && count(w, level->fd, d)) {
+        push(w, level->fd, d->name);
+    }
 }
 
 int walk_step(struct walk *w, uint64_t max_entries)
 {
     uint64_t until = w->entries + max_entries;
     while (w->depth > 0 && w->entries < until) {
-        int e = advance(w);
-        if (e) {
-            walk_end(w);
-            return e;
-        }
+        advance(w);
     }
     if (w->depth > 0) {
         return 0;

@@ -20,14 +20,14 @@ struct walk {
     struct walk_level {
         int fd;
         size_t at, len; // of the chunk: what has not been looked at
-        char *chunk;    // one getdents64(2) buffer; NULL: no walk was so deep yet
+        _Alignas(uint64_t) char chunk[WALK_CHUNK_BYTES]; // one getdents64(2) buffer
     } * levels;
     size_t depth; // levels open; 0: not begun, or done
 };
 
 // Begins at `root` (kept by the caller). 0 or -errno.
 int walk_begin(struct walk *w, int root);
-// Counts up to about max_entries more. 1: done, 0: call again, -errno.
+// Counts up to about max_entries more. 1: done, 0: call again.
 int walk_step(struct walk *w, uint64_t max_entries);
 // Releases; harmless at any time on a zeroed or finished one. The figures stay.
 void walk_end(struct walk *w);

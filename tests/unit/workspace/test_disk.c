@@ -151,6 +151,26 @@ static void what_was_deleted_does_not_count(void **state)
 }
 
 // What is moved from where the walk has been to where it has not is counted twice: by one walk.
+static void settles_in_pieces(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    char name[64];
+    int verdict, pieces = 1;
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "d%d", i);
+        assert_int_equal(mkdirat(p->ws, name, 0700), 0);
+    }
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    while ((verdict = disk_settle(&d, 0)) == DISK_MORE) {
+        pieces++;
+    }
+    assert_int_equal(verdict, DISK_FINE);
+    assert_true(pieces > 3);
+    assert_int_equal(d.used_entries, 300);
+    disk_end(&d);
+}
+
 static void a_move_in_mid_walk_is_no_use(void **state)
 {
     struct place *p = *state;
@@ -206,6 +226,7 @@ int main(void)
         PLACE_TEST(more_than_the_limit_is_seen),
         PLACE_TEST(more_files_than_the_limit_are_seen),
         PLACE_TEST(what_was_deleted_does_not_count),
+        PLACE_TEST(settles_in_pieces),
         PLACE_TEST(a_move_in_mid_walk_is_no_use),
         PLACE_TEST(the_floor_is_the_smaller_of_two),
     };
