@@ -297,8 +297,11 @@ static int open_run_dir(struct start *s)
     }
     // no link: an account's may lie in /tmp, where others make them
     s->run_dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (s->run_dir < 0 || fstat(s->run_dir, &st)) {
-        return start_fail(s, -errno, "folder for lock files %s", path);
+    int e = s->run_dir < 0 ? -errno : 0;
+    // another owner's is closed to us, and is told of as such
+    bool others = e == -EACCES && !lstat(path, &st) && st.st_uid != geteuid();
+    if ((e && !others) || (!e && fstat(s->run_dir, &st))) {
+        return start_fail(s, e ? e : -errno, "folder for lock files %s", path);
     }
     if (st.st_mode & S_ISVTX) { // to follow the advice below would break it for everybody
         return start_fail(s, 0,
