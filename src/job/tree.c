@@ -91,7 +91,7 @@ static void looked(struct work *w)
 void tree_look(struct pipeline *p)
 {
     if (!p->disk.walking || !hand_over(p, look, looked)) {
-        p->tree_verdict = disk_look(&p->disk, HERE_MS * NS_PER_MS);
+        p->tree_verdict = disk_look(&p->disk, (p->place.pool ? HERE_MS : PIECE_MS) * NS_PER_MS);
         execute_disk_says(p, p->tree_verdict);
     }
 }
