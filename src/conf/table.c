@@ -262,7 +262,8 @@ const struct setting_spec setting_specs[SETTING_COUNT] = {
                                           .platform = "60",
                                           .live = true,
                                           .help = "longest call of a saved or an agent's tool, its "
-                                                  "wait in the queue included"},
+                                                  "wait in the queue included; `read`, `write` and "
+                                                  "`edit` are bounded by size instead"},
     [SETTING_LISTEN] = {.name = "ISLE_LISTEN",
                         .type = SETTING_WORDS,
                         .words = SETTING_W_LISTEN,

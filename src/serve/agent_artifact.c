@@ -231,8 +231,11 @@ void agent_artifact_call(const struct agents_config *with, struct agent_call *c)
     struct job_error why;
     char id[37], text[sizeof why.text];
     struct gift *g = calloc(1, sizeof *g);
-    struct jobs_submission s = {
-        .team = c->team, .job = {.stdin_fd = -1}, .entry = "agent-artifact", .trace = c->trace};
+    struct jobs_submission s = {.team = c->team,
+                                .job = {.stdin_fd = -1},
+                                .tool_call = true,
+                                .entry = "agent-artifact",
+                                .trace = c->trace};
     if (!g) {
         c->refused(c, -ENOMEM, strerror(ENOMEM));
         return;

@@ -89,7 +89,7 @@ static void drain_is_over(struct loop_timer *timer)
 {
     struct jobs *j = timer->ctx;
     for (struct task *t = task_next(j, NULL); t; t = task_next(j, t)) {
-        if (t->at == TASK_RUNNING || t->at == TASK_CLAIMED) {
+        if (t->at == TASK_RUNNING || t->at == TASK_CLAIMED || t->gathering) {
             task_stop(t, j->lost ? REASON_WORKER_LOST : REASON_CANCELLED,
                       j->lost ? "the sandbox was lost: its launcher is gone" : JOBS_STOPPING_TEXT);
         }

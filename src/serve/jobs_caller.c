@@ -34,7 +34,7 @@ static void caller_is_due(struct loop_timer *timer)
         loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
         return;
     }
-    if (!t->pipeline) { // it ends in the loop's next turn
+    if (!t->pipeline && !t->gathering) { // it ends in the loop's next turn
         return;
     }
     struct result *now = told_new();
@@ -42,7 +42,13 @@ static void caller_is_due(struct loop_timer *timer)
     if (!now) {
         return;
     }
-    told_copy(now, pipeline_result(t->pipeline), HURRIED_BYTES);
+    if (t->pipeline) {
+        told_copy(now, pipeline_result(t->pipeline), HURRIED_BYTES);
+    } else { // its result is a thread's
+        task_result(t, now);
+        result_fail(now, t->verdict, t->verdict_stage, "%s",
+                    t->verdict_text ? t->verdict_text : "");
+    }
     now->under_way = false;
     char *written = now->reason == REASON_OK || result_write(&json, now)
                         ? NULL

@@ -194,9 +194,9 @@ static int begin(struct task *t)
 
 int jobs_collect(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w, char ret_id[37])
 {
-    if (j->closed) {
+    if (j->closed || j->config.limits.disabled) {
         job_done(&s->job);
-        return JOBS_CLOSED;
+        return j->closed ? JOBS_CLOSED : JOBS_DISABLED;
     }
     struct task *t = task_new(j, s->team, &s->job);
     if (!t) {
@@ -214,8 +214,10 @@ int jobs_collect(struct jobs *j, struct jobs_submission *s, struct jobs_watch *w
         task_free(t);
         return e;
     }
+    t->tool_timeout_ms = s->tool_call ? j->config.limits.tool_timeout_ms : 0;
     w->waits = true;
     task_watch(t, w);
+    task_caller_waits(t, false);
     memcpy(ret_id, t->id, sizeof t->id);
     return 0;
 }

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 
+import agent_session
 import harness
 import pytest
 import service
@@ -222,6 +223,12 @@ def test_service_refuses_every_job():
         ):
             a = s.post(path, body)
             assert a.status == 503 and a.msg == "SANDBOX_RUNTIME_ENABLED is false: every job is refused", a
+        agent = agent_session.Agent(s)
+        for tool, arguments in (("bash", {"command": "true"}), ("artifact", {"paths": ["f"]})):
+            a = agent.post(tool, **arguments)
+            assert a.status == 503 and a.msg == "SANDBOX_RUNTIME_ENABLED is false: every job is refused", a
+        assert agent.call("write", path="f", content="no job\n")["success"]
+        assert agent.call("read", path="f")["shown"] == 1
         a = s.get("/readyz")
         assert a.status == 503 and b"SANDBOX_RUNTIME_ENABLED is false" in a.body, a
         assert s.get("/healthz").status == 200

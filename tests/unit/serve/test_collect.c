@@ -10,6 +10,8 @@
 #include "store/sqlite.h"
 #include "workspace/uids.h"
 
+#include <semaphore.h>
+
 enum { LARGE_BYTES = 48 << 20 };
 
 struct set {
@@ -145,7 +147,7 @@ static int collect(struct set *s, const char *session, const char *artifacts)
 {
     char json[512];
     struct job_error why;
-    struct jobs_submission order = {.team = "a", .entry = "test"};
+    struct jobs_submission order = {.team = "a", .entry = "test", .tool_call = true};
     int n = snprintf(json, sizeof json,
                      "{\"command\":[\"true\"],\"session_id\":\"%s\",\"artifacts\":%s}", session,
                      artifacts);
@@ -250,6 +252,84 @@ static void test_cancelled(void **state)
     place_run(&s->place, nothing_kept, s);
 }
 
+static void set_limits(struct set *s, bool disabled, uint64_t tool_timeout_ms)
+{
+    const struct jobs_limits limits = {.queue = {.slots = 1, .waiting = 1},
+                                       .memory_bytes = 1 << 30,
+                                       .result_ttl_ms = 3600000,
+                                       .disabled = disabled,
+                                       .tool_timeout_ms = tool_timeout_ms};
+    assert_int_equal(jobs_change(s->jobs, &limits), 0);
+}
+
+static void test_disabled(void **state)
+{
+    struct set *s = *state;
+    put(s, "f", "abc", 0);
+    set_limits(s, true, 0);
+    assert_int_equal(collect(s, s->session, "[\"f\"]"), JOBS_DISABLED);
+    set_limits(s, false, 0);
+    assert_int_equal(collect(s, s->session, "[\"f\"]"), 0);
+    place_run(&s->place, has_ended, s);
+    assert_int_equal(s->reason, REASON_OK);
+}
+
+// Both threads of the place stand before it.
+static sem_t door;
+
+static void stand(struct work *w)
+{
+    (void)w;
+    sem_wait(&door);
+}
+
+static void stood(struct work *w) { *(int *)w->ctx += 1; }
+
+static bool both_stood(void *ctx) { return *(int *)ctx == 2; }
+
+static void open_door(struct loop_timer *t)
+{
+    (void)t;
+    sem_post(&door);
+    sem_post(&door);
+}
+
+// In a tool call's time no thread has come to it: it ends when one comes, and its caller has the
+// answer a moment after that time whether or not one has.
+static void test_time_is_over(void **state)
+{
+    struct set *s = *state;
+    put(s, "f", "abc", 0);
+    assert_int_equal(sem_init(&door, 0, 0), 0);
+    for (int late = 0; late < 2; late++) {
+        int n = 0;
+        struct work standing[2];
+        struct loop_timer opens = LOOP_TIMER_INIT(open_door, NULL);
+        for (int i = 0; i < 2; i++) {
+            standing[i] =
+                (struct work){.run = stand, .done = stood, .ctx = &n, .owner = (uint64_t)i + 1};
+            assert_int_equal(work_queue(s->place.pool, &standing[i]), 0);
+        }
+        set_limits(s, false, 1);
+        assert_int_equal(collect(s, s->session, "[\"f\"]"), 0);
+        if (!late) {
+            loop_timer_set(s->place.loop, &opens, 2 * NS_PER_MS);
+        }
+        place_run(&s->place, has_ended, s);
+        assert_int_equal(s->reason, REASON_CALLER_TIMEOUT);
+        assert_string_equal(s->error, "Tool call timeout (0s)");
+        if (late) {
+            assert_false(has_status(s));
+            open_door(NULL);
+        }
+        place_run(&s->place, both_stood, &n);
+        place_run(&s->place, has_status, s);
+        assert_int_equal(s->status, STATUS_FAILED);
+        place_run(&s->place, nothing_kept, s);
+    }
+    sem_destroy(&door);
+}
+
 static void test_cannot_be_stored(void **state)
 {
     struct set *s = *state;
@@ -305,6 +385,7 @@ int main(void)
         COLLECT_TEST(test_kept),       COLLECT_TEST(test_all_or_none),
         COLLECT_TEST(test_no_session), COLLECT_TEST(test_caller_leaves),
         COLLECT_TEST(test_cancelled),  COLLECT_TEST(test_cannot_be_stored),
+        COLLECT_TEST(test_disabled),   COLLECT_TEST(test_time_is_over),
         COLLECT_TEST(test_drain),      COLLECT_TEST(test_end_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
