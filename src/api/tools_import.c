@@ -1,5 +1,5 @@
 // tools_import.c: many code tools at once. A thread reads all definitions; then names are held
-// against those that the team has; only when all are in order the first is written.
+// against those that the team has; when all are in order they are one write, all of them or none.
 #include "api/route.h"
 #include "api/schema.h"
 #include "api/tool_call.h"
@@ -23,6 +23,7 @@ enum {
     TEXT_ENOUGH = TEXT_BYTES - 4096,
     ANSWER_BYTES = 1 << 20,
     RETRY_SECONDS = 5,
+    TRIES = 5, // of an import that changes of the same names overtake
 };
 
 // ---- Export
@@ -124,16 +125,13 @@ const char *const tool_conflict_names[] = {"refuse", "skip", "replace", NULL};
 enum outcome { CREATED, UPDATED, SKIPPED, OUTCOMES };
 const char *const tool_outcome_names[] = {"created", "updated", "skipped", NULL};
 
-struct import;
 struct item {
-    struct import *import;
     char name[TOOL_NAME_MAX + 1];
     struct buf text; // canonical
     int64_t enabled; // -1: not said
     char id[37];
     int64_t version;
     enum outcome outcome;
-    int error; // of the write: an answer of the store, or -errno
 };
 
 struct import {
@@ -142,7 +140,10 @@ struct import {
     yyjson_doc *doc; // the call's, taken
     enum on_conflict on_conflict;
     struct item *items, **by_name;
-    size_t n, own, waiting;
+    size_t n, own;
+    struct store_write *writes; // of what is not skipped; lent to the store
+    size_t *at, n_writes;       // at: the item of each
+    unsigned tries;
     struct buf faults;
     unsigned more; // tools with faults that there was no room for
     int error;
@@ -155,6 +156,8 @@ static void import_free(struct import *i)
     }
     free(i->items);
     free(i->by_name);
+    free(i->writes);
+    free(i->at);
     buf_free(&i->faults);
     yyjson_doc_free(i->doc);
     free(i);
@@ -187,7 +190,7 @@ static int read_item(struct import *i, struct item *item, yyjson_val *v)
     struct tool tool;
     AUTO_BUF struct buf faults = BUF_INIT(TOOL_FAULTS_BYTES);
     int e = tool_parse(v, NULL, &tool, &faults);
-    *item = (struct item){.import = i, .text = BUF_INIT(TOOL_BYTES_MAX), .outcome = CREATED};
+    *item = (struct item){.text = BUF_INIT(TOOL_BYTES_MAX), .outcome = CREATED};
     memcpy(item->name, tool.name, sizeof item->name);
     item->enabled = tool.enabled_given ? tool.enabled : -1;
     e = e ? e : tool_write(&item->text, &tool);
@@ -224,9 +227,12 @@ static void read_all(struct work *w)
     yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(i->doc), "tools"), *v;
     size_t k, count;
     i->n = yyjson_arr_size(list);
-    i->items = calloc(i->n ? i->n : 1, sizeof *i->items);
-    i->by_name = calloc(i->n ? i->n : 1, sizeof *i->by_name);
-    if (!i->items || !i->by_name) {
+    const size_t room = i->n ? i->n : 1;
+    i->items = calloc(room, sizeof *i->items);
+    i->by_name = calloc(room, sizeof *i->by_name);
+    i->writes = calloc(room, sizeof *i->writes);
+    i->at = calloc(room, sizeof *i->at);
+    if (!i->items || !i->by_name || !i->writes || !i->at) {
         i->error = -ENOMEM;
         return;
     }
@@ -302,7 +308,9 @@ static bool names_are_free(struct import *i)
     return true;
 }
 
-// ---- Writes, all handed in at once; and the answer
+// ---- One write of all, and the answer
+
+static void look_up_names(struct import *i);
 
 static void on_version(void *ctx, const struct store_record *r)
 {
@@ -350,87 +358,86 @@ static void read_names(struct api_call *c, void (*row)(void *ctx, const struct s
     store_read(c->with->store, &q, &(struct store_reader){row, end, c, NULL});
 }
 
-// Not all could be written: the first that could not, and how many were.
-static void fail_writes(struct import *i, const struct item *failed)
+// None was written. A name that was made or deleted since the names were read: they are read again,
+// and `on_conflict` is asked about what is there now.
+static void fail_write(struct import *i, const struct store_outcome *o)
 {
-    size_t at = (size_t)(failed - i->items), written = 0;
-    for (size_t k = 0; k < i->n; k++) {
-        written += i->items[k].error == 0 && i->items[k].outcome != SKIPPED;
-    }
-    if (failed->error < 0) {
-        api_fail_later(i->call, API_UNAVAILABLE, RETRY_SECONDS,
-                       "tools[%zu] could not be stored: %s; %zu others were", at,
-                       strerrordesc_np(-failed->error), written);
-    } else if (failed->error == STORE_IS_FULL) {
+    if (o->error < 0) {
+        tool_call_fail_store(i->call, o->error);
+    } else if (o->error == STORE_IS_FULL) {
         api_fail(i->call, API_EXISTS,
-                 "tools[%zu]: the team would have more than %d tools, or %d MiB of definitions "
-                 "with all versions; %zu others were written",
-                 at, STORE_TOOLS_MAX, STORE_TOOLS_BYTES >> 20, written);
+                 "tools[%zu]: with those before it the team would have more than %d tools, or %d "
+                 "MiB of definitions with all versions; nothing was saved",
+                 i->at[o->at], STORE_TOOLS_MAX, STORE_TOOLS_BYTES >> 20);
+    } else if (++i->tries < TRIES) {
+        look_up_names(i);
     } else {
         api_fail(i->call, API_EXISTS,
-                 "tools[%zu]: a tool of this name was made or deleted meanwhile; %zu others were "
-                 "written",
-                 at, written);
+                 "tools[%zu]: tools of these names are made and deleted meanwhile; nothing was "
+                 "saved: import again",
+                 i->at[o->at]);
     }
-}
-
-static void all_written(struct import *i)
-{
-    for (size_t k = 0; k < i->n; k++) {
-        if (i->items[k].error) {
-            fail_writes(i, &i->items[k]);
-            return;
-        }
-    }
-    read_names(i->call, on_version, answer);
 }
 
 static void written(void *ctx, const struct store_outcome *o)
 {
-    struct item *item = ctx;
-    struct import *i = item->import;
-    struct api_call *c = i->call;
-    item->error = o->error;
-    if (!o->error) {
-        tool_call_audit(c, item->outcome == CREATED ? "tool created" : "tool changed", item->id,
-                        item->name, NULL);
-    }
-    if (--i->waiting == 0) {
-        all_written(i);
+    struct api_call *c = ctx;
+    struct import *i = c->ctx;
+    if (o->error) {
+        fail_write(i, o);
+    } else {
+        for (size_t k = 0; k < i->n_writes; k++) {
+            const struct item *item = &i->items[i->at[k]];
+            tool_call_audit(c, item->outcome == CREATED ? "tool created" : "tool changed", item->id,
+                            item->name, NULL);
+        }
+        read_names(c, on_version, answer);
     }
     api_call_release(c);
 }
 
-static void hand_in(struct import *i, struct item *item)
+static void put_write(struct import *i, size_t at, int64_t now_ms)
 {
-    struct api_call *c = i->call;
+    struct item *item = &i->items[at];
     bool made = item->outcome == CREATED;
-    int64_t now_ms = clock_wall_ms();
     if (made) {
         job_new_id(item->id);
     }
-    const struct store_write w = {.kind = made ? STORE_TOOL_CREATE : STORE_TOOL_UPDATE,
-                                  .tool = {.id = store_text_of(item->id),
-                                           .team = store_text_of(c->team),
-                                           .name = store_text_of(item->name),
-                                           .body = {item->text.data, item->text.len},
-                                           .enabled = made && item->enabled < 0 ? 1 : item->enabled,
-                                           .created_ms = now_ms,
-                                           .updated_ms = now_ms}};
-    item->error = store_write(c->with->store, &w, written, item);
-    if (item->error == 0) {
-        i->waiting++;
-        api_call_hold(c);
-    }
+    i->at[i->n_writes] = at;
+    i->writes[i->n_writes++] =
+        (struct store_write){.kind = made ? STORE_TOOL_CREATE : STORE_TOOL_UPDATE,
+                             .tool = {.id = store_text_of(item->id),
+                                      .team = store_text_of(i->call->team),
+                                      .name = store_text_of(item->name),
+                                      .body = {item->text.data, item->text.len},
+                                      .enabled = made && item->enabled < 0 ? 1 : item->enabled,
+                                      .created_ms = now_ms,
+                                      .updated_ms = now_ms}};
 }
 
-static size_t bytes_to_write(const struct import *i)
+static void hand_in(struct import *i)
 {
+    struct api_call *c = i->call;
+    const int64_t now_ms = clock_wall_ms();
     size_t bytes = 0;
+    i->n_writes = 0;
     for (size_t k = 0; k < i->n; k++) {
-        bytes += i->items[k].outcome != SKIPPED ? i->items[k].text.len : 0;
+        if (i->items[k].outcome != SKIPPED) {
+            bytes += i->items[k].text.len;
+            put_write(i, k, now_ms);
+        }
     }
-    return bytes;
+    if (!tool_call_has_room(c, bytes)) {
+        return;
+    }
+    const struct store_write w = {
+        .kind = STORE_TOOL_IMPORT, .lent = true, .import = {i->writes, i->n_writes}};
+    api_call_hold(c);
+    int e = store_write(c->with->store, &w, written, c);
+    if (e) {
+        tool_call_fail_store(c, e);
+        api_call_release(c);
+    }
 }
 
 static void on_names_end(void *ctx, int error)
@@ -439,17 +446,19 @@ static void on_names_end(void *ctx, int error)
     struct import *i = c->ctx;
     if (error) {
         tool_call_fail_store(c, error);
-    } else if (names_are_free(i) && tool_call_has_room(c, bytes_to_write(i))) {
-        for (size_t k = 0; k < i->n; k++) {
-            if (i->items[k].outcome != SKIPPED) {
-                hand_in(i, &i->items[k]);
-            }
-        }
-        if (i->waiting == 0) {
-            all_written(i);
-        }
+    } else if (names_are_free(i)) {
+        hand_in(i);
     }
     api_call_release(c);
+}
+
+static void look_up_names(struct import *i)
+{
+    i->own = 0;
+    for (size_t k = 0; k < i->n; k++) {
+        i->items[k].outcome = CREATED;
+    }
+    read_names(i->call, on_name, on_names_end);
 }
 
 static void was_read(struct work *w)
@@ -462,7 +471,7 @@ static void was_read(struct work *w)
     } else if (i->faults.len) {
         api_fail(i->call, API_VALIDATION, "%s", buf_text(&i->faults));
     } else {
-        read_names(i->call, on_name, on_names_end);
+        look_up_names(i);
     }
 }
 

@@ -81,9 +81,9 @@ static bool status_ok(const struct store_write *w)
     return true;
 }
 
-int store_write_check(const struct store_write *w)
+static int check_one(const struct store_write *w)
 {
-    if ((unsigned)w->kind >= STORE_WRITE_KINDS || !status_ok(w)) {
+    if (!status_ok(w)) {
         return -EINVAL;
     }
     enum record r = record_of(w->kind);
@@ -97,13 +97,42 @@ int store_write_check(const struct store_write *w)
     return id->data && id->len > 0 ? 0 : -EINVAL;
 }
 
-size_t store_write_size(const struct store_write *w)
+int store_write_check(const struct store_write *w)
+{
+    if ((unsigned)w->kind >= STORE_WRITE_KINDS) {
+        return -EINVAL;
+    }
+    if (w->kind != STORE_TOOL_IMPORT) {
+        return check_one(w);
+    }
+    int e = w->lent && w->import.n <= STORE_TOOLS_MAX ? 0 : -EINVAL;
+    for (size_t i = 0; i < w->import.n && !e; i++) {
+        const struct store_write *one = &w->import.writes[i];
+        bool fits = one->kind == STORE_TOOL_CREATE || one->kind == STORE_TOOL_UPDATE;
+        e = fits ? check_one(one) : -EINVAL;
+    }
+    return e;
+}
+
+static size_t size_of_one(const struct store_write *w)
 {
     enum record r = record_of(w->kind);
     size_t sum = 0;
     for (size_t i = 0; i < records[r].n; i++) {
         const struct store_text *t = text_at(w, records[r].texts[i].offset);
         sum += t->data ? t->len : 0;
+    }
+    return sum;
+}
+
+size_t store_write_size(const struct store_write *w)
+{
+    size_t sum = 0;
+    if (w->kind != STORE_TOOL_IMPORT) {
+        return size_of_one(w);
+    }
+    for (size_t i = 0; i < w->import.n; i++) {
+        sum += size_of_one(&w->import.writes[i]);
     }
     return sum;
 }

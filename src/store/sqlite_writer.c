@@ -37,26 +37,27 @@ static void found(sqlite3_stmt *st, struct store_outcome *o)
 }
 
 // 1: the write is over, its outcome is filled; 0: on to the next step; -errno.
-static int run_step(struct sqlite_writer *w, size_t i, struct sqlite_write *op)
+static int run_step(struct sqlite_writer *w, size_t i, const struct store_write *one,
+                    struct store_outcome *o)
 {
     const struct sql_step *step = &sql_steps[i];
     sqlite3_stmt *st = w->steps[i];
     if (step->only_with.type == PLACE_TEXT) {
-        const void *text = (const char *)&op->w + step->only_with.offset;
+        const void *text = (const char *)one + step->only_with.offset;
         if (!((const struct store_text *)text)->data) {
             return 0;
         }
     }
-    int over = sqlite_bind(st, step->params, &op->w);
+    int over = sqlite_bind(st, step->params, one);
     if (over == 0) {
         int got = sqlite3_step(st);
         if (got == SQLITE_ROW) {
-            found(st, &op->outcome);
+            found(st, o);
             over = 1;
         } else if (got != SQLITE_DONE) {
             over = sqlite_errno(w->db);
         } else if (step->role == SQL_NEED && sqlite3_changes(w->db) == 0) {
-            op->outcome.error = STORE_MISSING;
+            o->error = STORE_MISSING;
             over = 1;
         }
     }
@@ -64,10 +65,33 @@ static int run_step(struct sqlite_writer *w, size_t i, struct sqlite_write *op)
     sqlite3_reset(st);
     sqlite3_clear_bindings(st); // of texts that are freed soon
     if (own) {
-        op->outcome.error = over;
+        o->error = over;
         return 1;
     }
     return over;
+}
+
+// 0 or 1 as above, or -errno.
+static int run_steps(struct sqlite_writer *w, const struct store_write *one,
+                     struct store_outcome *o)
+{
+    int over = 0;
+    for (size_t i = 0; over == 0 && i < sql_n_steps; i++) {
+        over = sql_steps[i].kind == one->kind ? run_step(w, i, one, o) : 0;
+    }
+    return over;
+}
+
+// Up to the first that cannot be.
+static int run_import(struct sqlite_writer *w, const struct store_write *all,
+                      struct store_outcome *o)
+{
+    int err = 0;
+    for (size_t i = 0; err >= 0 && o->error == 0 && i < all->import.n; i++) {
+        o->at = i;
+        err = run_steps(w, &all->import.writes[i], o);
+    }
+    return err;
 }
 
 static int exec(struct sqlite_writer *w, const char *sql)
@@ -80,12 +104,12 @@ static int run_write(struct sqlite_writer *w, struct sqlite_write *op)
 {
     op->outcome = (struct store_outcome){0};
     int err = exec(w, "SAVEPOINT one");
-    for (size_t i = 0; err == 0 && i < sql_n_steps; i++) {
-        if (sql_steps[i].kind == op->w.kind) {
-            err = run_step(w, i, op);
-        }
+    if (err == 0 && op->w.kind == STORE_TOOL_IMPORT) {
+        err = run_import(w, &op->w, &op->outcome);
+    } else if (err == 0) {
+        err = run_steps(w, &op->w, &op->outcome);
     }
-    if (err == 1 && op->outcome.error < 0) {
+    if (err >= 0 && op->outcome.error != 0) { // of an answer, too: an import has done part of it
         err = exec(w, "ROLLBACK TO one");
     }
     return err < 0 ? err : exec(w, "RELEASE one");

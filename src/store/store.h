@@ -136,6 +136,11 @@ enum store_write_kind {
     // STORE_SHARES_MAX.
     STORE_TOOL_SHARE,
     STORE_TOOL_UNSHARE, // id, with. MISSING.
+
+    // Writes of the kinds TOOL_CREATE and TOOL_UPDATE, in their order: all of them or none. What
+    // the first that cannot be answers is the answer, `at` says which it was. Its texts are lent,
+    // and so are the writes.
+    STORE_TOOL_IMPORT,
     STORE_WRITE_KINDS
 };
 
@@ -151,6 +156,10 @@ struct store_write {
         struct store_session session;
         struct store_key key;
         struct store_tool tool;
+        struct {
+            const struct store_write *writes;
+            size_t n;
+        } import;
     };
 };
 
@@ -160,6 +169,7 @@ struct store_outcome {
     int error;
     size_t id_len; // with SAME and CONFLICT: the record that is there; else 0
     char id[STORE_ID_MAX];
+    size_t at; // of an import that has an answer: the number of that write
 };
 typedef void (*store_done)(void *ctx, const struct store_outcome *o);
 

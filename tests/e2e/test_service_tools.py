@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
+import sqlite3
 
 import pytest
-from service import API, Client, Service
+from service import API, Answer, Client, Service
 from tool_teams import TOOLS, every, save, tool
 
 NO_TOOL = "0190c3f0-0000-7000-8000-000000000001"
@@ -441,6 +443,41 @@ def test_nothing_is_imported_where_one_is_wrong(red: Client):
     assert red.post(f"{TOOLS}/import", {"tools": [], "on_conflict": "x"}).msg.startswith("on_conflict: ")
     assert red.post(f"{TOOLS}/import", {}).msg == "tools: is missing"
     assert every(red) == []
+
+
+def test_an_import_that_does_not_fit_is_not_there_in_part(service: Service, red: Client):
+    """That a team has nearly as many bytes as it may is written here: to send them takes long."""
+    t = save(red, "t")
+    with contextlib.closing(sqlite3.connect(f"{service.data}/serve/store/isle.db")) as db, db:
+        almost = (256 << 20) - 5000
+        assert db.execute("UPDATE tools SET bytes = ? WHERE id = ?", (almost, t["id"].encode())).rowcount == 1
+    large = [tool(name, f"return '{'x' * 3000}'") for name in ("large", "larger")]
+    refused = red.post(f"{TOOLS}/import", {"tools": [*large, tool("t", "return 2")], "on_conflict": "replace"})
+    assert refused.status == 409 and refused.msg.startswith("tools[1]: with those before it the team would"), refused
+    assert refused.msg.endswith("nothing was saved")
+    assert [i["name"] for i in every(red)] == ["t"] and red.get(f"{TOOLS}/{t['id']}").data == t
+    assert red.post(f"{TOOLS}/import", {"tools": large[:1]}).data["created"] == 1
+
+
+def test_imports_that_want_the_same_name(service: Service, red: Client):
+    """One of them has all that it brings, the other nothing; asked to go on, each has all."""
+    sets = [[tool(n) for n in names] for names in ("abc", "cde")]
+
+    def post(body: dict) -> Answer:
+        with service.client(red.key) as c:
+            return c.post(f"{TOOLS}/import", body)
+
+    for how, wanted in (("refuse", 1), ("skip", 2), ("replace", 2)):
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            sent = [{"tools": s, "on_conflict": how} for s in sets]
+            answers = list(pool.map(post, sent))
+        done = [s for s, a in zip(sets, answers, strict=True) if a.status == 200]
+        assert len(done) == wanted, answers
+        assert all("names are taken" in a.msg for a in answers if a.status != 200), answers
+        there = every(red)
+        assert [t["name"] for t in there] == sorted({t["name"] for s in done for t in s})
+        for t in there:
+            assert red.call("DELETE", f"{TOOLS}/{t['id']}").status == 200
 
 
 def test_so_many_and_no_more(service: Service):

@@ -32,6 +32,27 @@ static struct store_outcome update(struct harness *h, const char *id, const char
     return harness_write(h, &w);
 }
 
+// One of an import of the team red.
+static struct store_write one_of(const struct harness *h, enum store_write_kind kind,
+                                 const char *id, const char *name, const char *body)
+{
+    struct store_write w = {.kind = kind};
+    w.tool = (struct store_tool){.id = text(id),
+                                 .team = text("red"),
+                                 .name = text(name),
+                                 .body = text(body),
+                                 .enabled = 1,
+                                 .created_ms = h->now_ms,
+                                 .updated_ms = h->now_ms};
+    return w;
+}
+
+static struct store_outcome import(struct harness *h, const struct store_write *writes, size_t n)
+{
+    return harness_write(
+        h, &(struct store_write){.kind = STORE_TOOL_IMPORT, .lent = true, .import = {writes, n}});
+}
+
 static int change(struct harness *h, enum store_write_kind kind, struct store_tool t)
 {
     return harness_write(h, &(struct store_write){.kind = kind, .tool = t}).error;
@@ -498,7 +519,73 @@ static void tools_of_a_team_are_bounded(void **state)
     IS(update(h, "t0007", "more", "{}", 0), 0, "");
     assert_int_equal(list(h, "red", NULL, STORE_LIST_MAX)->n, STORE_TOOLS_MAX);
     assert_int_equal(change(h, STORE_TOOL_DELETE, (struct store_tool){.id = text("t0003")}), 0);
-    IS(create(h, "last", "red", "last", "{}"), 0, "");
+    const struct store_write two[] = {one_of(h, STORE_TOOL_CREATE, "last", "last", "{}"),
+                                      one_of(h, STORE_TOOL_CREATE, "more", "more2", "{}")};
+    struct store_outcome o = import(h, two, 2);
+    IS(o, STORE_IS_FULL, "");
+    assert_int_equal(o.at, 1);
+    assert_null(harness_one(h, STORE_GET_TOOL, "last", "red"));
+    IS(import(h, two, 1), 0, "");
+}
+
+static void an_import_is_there_whole_or_not_at_all(void **state)
+{
+    struct harness *h = *state;
+    create(h, "t", "red", "add", "one");
+    const struct store_write all[] = {one_of(h, STORE_TOOL_CREATE, "n", "new", "{}"),
+                                      one_of(h, STORE_TOOL_UPDATE, "t", "add", "two"),
+                                      one_of(h, STORE_TOOL_CREATE, "twin", "add", "{}")};
+    const struct store_write missing[] = {one_of(h, STORE_TOOL_CREATE, "n", "new", "{}"),
+                                          one_of(h, STORE_TOOL_UPDATE, "none", "none", "{}")};
+    const struct store_write same_id[] = {one_of(h, STORE_TOOL_UPDATE, "t", "add", "two"),
+                                          one_of(h, STORE_TOOL_CREATE, "t", "new", "{}")};
+    const struct {
+        const struct store_write *writes;
+        size_t n;
+        int error;
+        const char *id;
+    } failing[] = {
+        {all, 3, STORE_CONFLICT, "t"}, {missing, 2, STORE_MISSING, ""}, {same_id, 2, -EEXIST, ""}};
+    for (size_t i = 0; i < ARRAY_LEN(failing); i++) {
+        struct store_outcome o = import(h, failing[i].writes, failing[i].n);
+        IS(o, failing[i].error, failing[i].id);
+        assert_int_equal(o.at, failing[i].n - 1);
+        assert_null(harness_one(h, STORE_GET_TOOL, "n", "red"));
+        const struct store_record *r = harness_one(h, STORE_GET_TOOL, "t", "red");
+        assert_int_equal(r->tool.version, 1);
+        SAME(r->tool.body, "one");
+        assert_int_equal(of_id(h, STORE_LIST_VERSIONS, "t")->n, 1);
+    }
+    IS(import(h, all, 2), 0, "");
+    IS(import(h, all, 0), 0, "");
+    harness_reopen(h);
+    assert_int_equal(harness_one(h, STORE_GET_TOOL, "n", "red")->tool.version, 1);
+    assert_int_equal(harness_one(h, STORE_GET_TOOL, "t", "red")->tool.version, 2);
+    // each sees what those before it have done
+    const struct store_write in_order[] = {one_of(h, STORE_TOOL_UPDATE, "t", "sum", "two"),
+                                           one_of(h, STORE_TOOL_CREATE, "a", "add", "{}")};
+    IS(import(h, in_order, 2), 0, "");
+    assert_int_equal(list(h, "red", NULL, 10)->n, 3);
+}
+
+static void an_import_has_tools_alone(void **state)
+{
+    struct harness *h = *state;
+    struct store_write one = one_of(h, STORE_TOOL_CREATE, "t", "add", "{}");
+    struct store_write w = {.kind = STORE_TOOL_IMPORT, .import = {&one, 1}};
+    assert_int_equal(harness_write(h, &w).error, -EINVAL); // nobody says that it stays
+    w.import.n = STORE_TOOLS_MAX + 1;
+    w.lent = true;
+    assert_int_equal(harness_write(h, &w).error, -EINVAL);
+    one.tool.body.len = STORE_TOOL_MAX + 1;
+    IS(import(h, &one, 1), -EMSGSIZE, "");
+    for (enum store_write_kind kind = 0; kind <= STORE_WRITE_KINDS; kind++) {
+        one = one_of(h, kind, "t", "add", "{}");
+        if (kind != STORE_TOOL_CREATE && kind != STORE_TOOL_UPDATE) {
+            IS(import(h, &one, 1), -EINVAL, "");
+        }
+    }
+    assert_int_equal(list(h, "red", NULL, 10)->n, 0);
 }
 
 const struct CMUnitTest contract_tools[] = {
@@ -515,5 +602,7 @@ const struct CMUnitTest contract_tools[] = {
     cmocka_unit_test(a_reader_may_have_enough),
     cmocka_unit_test(a_name_means_the_teams_own_tool_first),
     cmocka_unit_test(tools_of_a_team_are_bounded),
+    cmocka_unit_test(an_import_is_there_whole_or_not_at_all),
+    cmocka_unit_test(an_import_has_tools_alone),
 };
 const size_t n_contract_tools = ARRAY_LEN(contract_tools);

@@ -129,12 +129,19 @@ static char *read_whole(const char *path)
     return all;
 }
 
-static struct store_outcome make_tool(struct harness *h, enum store_write_kind kind, const char *id,
-                                      const char *body)
+static struct store_write tool_write_of(enum store_write_kind kind, const char *id,
+                                        const char *body)
 {
     struct store_write w = {.kind = kind};
     w.tool = (struct store_tool){
         .id = text(id), .team = text("red"), .name = text(id), .body = text(body)};
+    return w;
+}
+
+static struct store_outcome make_tool(struct harness *h, enum store_write_kind kind, const char *id,
+                                      const char *body)
+{
+    const struct store_write w = tool_write_of(kind, id, body);
     return harness_write(h, &w);
 }
 
@@ -191,13 +198,20 @@ static void bytes_of_tools_are_bounded(void **state)
                          STORE_TOOLS_BYTES - 9 - 20) > 0);
     assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_changes(db), 1);
+    const struct store_write two[] = {tool_write_of(STORE_TOOL_CREATE, "u", "123456789"),
+                                      tool_write_of(STORE_TOOL_CREATE, "v", "123456789012")};
+    struct store_write w = {.kind = STORE_TOOL_IMPORT, .lent = true, .import = {two, 2}};
+    const struct store_outcome o = harness_write(&h, &w); // each would fit; both do not
+    assert_int_equal(o.error, STORE_IS_FULL);
+    assert_int_equal(o.at, 1);
+    assert_null(harness_one(&h, STORE_GET_TOOL, "u", "red"));
     assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "u", "123456789").error, 0); // 11 are left
     assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "123456789012").error, STORE_IS_FULL);
     assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "123456789012").error, STORE_IS_FULL);
     assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "123456789").error, 0); // as it is
     assert_int_equal(make_tool(&h, STORE_TOOL_UPDATE, "u", "12345678901").error, 0);
     assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "1").error, STORE_IS_FULL);
-    struct store_write w = {.kind = STORE_TOOL_DELETE, .tool = {.id = text("t")}};
+    w = (struct store_write){.kind = STORE_TOOL_DELETE, .tool = {.id = text("t")}};
     assert_int_equal(harness_write(&h, &w).error, 0);
     assert_int_equal(make_tool(&h, STORE_TOOL_CREATE, "v", "123456789012").error, 0);
     sqlite3_close(db);
