@@ -68,9 +68,7 @@ static void put_tail(struct buf *out, enum form form)
 // ---- Built-in ones
 
 static const char *const snippet_fields[] = {"code", "params", "timeout", NULL};
-static const struct {
-    const char *name, *description;
-} snippets[] = {
+const struct function_snippet function_snippets[FUNCTION_SNIPPETS] = {
     {"run_python",
      "Runs Python in a fresh sandbox and gives back what it printed and returned. `return` at the "
      "end of the code gives the result; it must fit into JSON. Nothing stays for the next call."},
@@ -87,8 +85,8 @@ static void put_built_in(struct buf *out, enum form form)
         schema_write_whole(out, arguments_key[form], agent_requests[i], NULL);
         put_tail(out, form);
     }
-    for (size_t i = 0; i < ARRAY_LEN(snippets); i++) {
-        put_head(out, form, snippets[i].name, NULL, snippets[i].description);
+    for (size_t i = 0; i < FUNCTION_SNIPPETS; i++) {
+        put_head(out, form, function_snippets[i].name, NULL, function_snippets[i].description);
         schema_write_whole(out, arguments_key[form], &schema_execute_code, snippet_fields);
         put_tail(out, form);
     }
@@ -150,6 +148,10 @@ static bool is_anthropic_key(const char *name)
 // What a format does not take would be refused with all that is sent along with it.
 static const char *unfit(enum form form, const struct tool *t)
 {
+    const char *built_in = tool_builtin_of(t->name);
+    if (built_in && strcmp(built_in, t->name) == 0) {
+        return "a built-in tool has this name by now: give it another one";
+    }
     if (form == FORM_OPENAI && strlen(t->name) > OPENAI_NAME) {
         return "its name has more than 64 characters";
     }
@@ -187,7 +189,7 @@ static int add(struct functions *x, const struct found *f)
     struct json_error bad;
     struct tool t;
     yyjson_doc *doc = json_parse_envelope(buf_text(&f->body), f->body.len, &bad);
-    int e = doc ? tool_parse(yyjson_doc_get_root(doc), NULL, &t, &faults) : -EIO;
+    int e = doc ? tool_parse(NULL, yyjson_doc_get_root(doc), &t, &faults) : -EIO;
     yyjson_doc_free(doc);
     if (e && e != -EINVAL) {
         return e;

@@ -42,6 +42,7 @@ struct tool_run {
     // what became of them
     struct job job;
     int error;
+    bool unsound; // the tool, so that the faults are its own
     struct buf faults;
     struct job_error why;
 };
@@ -109,6 +110,12 @@ static void end(struct api_call *c)
 
 // ---- The job
 
+// What is wrong with the tool is not what its caller has sent.
+static void fail_tool(struct tool_run *x)
+{
+    api_fail(x->call, API_VALIDATION, "tool %s: code_config.%s", x->name, x->why.text);
+}
+
 static void start(struct tool_run *x)
 {
     struct api_call *c = x->call;
@@ -116,7 +123,7 @@ static void start(struct tool_run *x)
     char id[37];
     int e = lower_check_host(&x->job, jobs_host(c->with->jobs), &x->why);
     if (e) {
-        api_fail_field(c, &x->why);
+        fail_tool(x);
         return;
     }
     struct jobs_submission s = {.team = c->team,
@@ -148,7 +155,8 @@ static void prepare(struct work *w)
         x->error = -EIO;
         return;
     }
-    x->error = tool_parse(yyjson_doc_get_root(doc), NULL, &t, &x->faults);
+    x->error = tool_parse(NULL, yyjson_doc_get_root(doc), &t, &x->faults);
+    x->unsound = x->error != 0;
     yyjson_doc_free(doc);
     x->error = x->error ? x->error : tool_arguments(&t, x->arguments, &params, &x->faults);
     if (!x->error) {
@@ -165,11 +173,14 @@ static void prepared(struct work *w)
         run_free(x);
     } else if (!x->error) {
         start(x);
+    } else if (x->faults.len && x->unsound) {
+        api_fail(x->call, API_VALIDATION, "tool %s is not sound any more, save it again: %s",
+                 x->name, buf_text(&x->faults));
     } else if (x->faults.len) {
         api_fail(x->call, x->error == -EMSGSIZE ? API_TOO_LARGE : API_VALIDATION, "%s",
                  buf_text(&x->faults));
     } else if (x->error == -EINVAL) {
-        api_fail_field(x->call, &x->why);
+        fail_tool(x);
     } else {
         api_fail(x->call, API_INTERNAL, "the tool cannot be read: %s", strerrordesc_np(-x->error));
     }
@@ -212,15 +223,12 @@ static void on_row(void *ctx, const struct store_record *r)
 static void fail_missing(struct tool_run *x)
 {
     const char *name = text_of(x, "name");
-    const char *const *one = tool_builtin_names;
-    while (name && *one && strcmp(*one, name) != 0) {
-        one++;
-    }
-    if (name && *one) {
-        bool snippet = strncmp(name, "run_", 4) == 0;
-        api_fail(x->call, API_NOT_FOUND, "name: %s is built in: POST %s%s", name,
+    const char *built_in = name ? tool_builtin_of(name) : NULL;
+    if (built_in) {
+        bool snippet = strncmp(built_in, "run_", 4) == 0;
+        api_fail(x->call, API_NOT_FOUND, "name: %s is built in: POST %s%s", built_in,
                  snippet ? "/api/v1/tools/execute-code" : "/api/v1/sandbox/sessions/{id}/tools/",
-                 snippet ? "" : name);
+                 snippet ? "" : built_in);
         return;
     }
     api_fail(x->call, API_NOT_FOUND, "tool: there is none of this %s that this team may use",

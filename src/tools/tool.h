@@ -41,6 +41,9 @@ extern const char *const tool_type_names[TOOL_TYPES + 1]; // ended by NULL
 bool tool_is_name(const char *text, size_t len);
 // What no code tool may be called, as there is a built-in one of that name; ended by NULL.
 extern const char *const tool_builtin_names[];
+// The one of these that is this name, in upper or lower case: models mix up names that differ in
+// nothing else. NULL: none.
+const char *tool_builtin_of(const char *name);
 // What code_config may have, in the order of the canonical form; ended by NULL. Beside these
 // `dependencies`, which older platforms saved: [text | {name, version}].
 extern const char *const tool_config_names[];
@@ -70,7 +73,8 @@ struct tool {
 
 // Reads a definition: {name, display_name?, description?, icon?, category?, parameters?,
 // code_config, is_enabled?}. `base` (may be NULL): a definition, such as the store has; what is
-// absent of v is taken from it, field by field of the outermost object. null is none, and for
+// absent of v is taken from it, field by field of the outermost object; v NULL: all, as it is to
+// run. A name of the base may be a built-in one's: it was there first. null is none, and for
 // is_enabled true. Fields of v that are none of these are the caller's to judge. Each fault is
 // appended to `faults` as "PATH: what is wrong", "; " between them. 0, -EINVAL with faults, or
 // -ENOMEM; *ret is tool_done()-able either way, and needs neither v nor base any more.

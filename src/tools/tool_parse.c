@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #define DIGITS "0123456789"
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -87,6 +88,15 @@ bool tool_is_name(const char *text, size_t len)
     return len > 0 && i == len;
 }
 
+const char *tool_builtin_of(const char *name)
+{
+    const char *const *one = tool_builtin_names;
+    while (*one && strcasecmp(*one, name) != 0) {
+        one++;
+    }
+    return *one;
+}
+
 static void read_name(struct parsing *p)
 {
     yyjson_val *v = field(p, "name");
@@ -106,14 +116,16 @@ static void read_name(struct parsing *p)
         return;
     }
     if (!tool_is_name(text, len)) {
-        tool_fault(&p->f, "name", "%s is no name of a tool: letters, digits and _, a letter first",
+        tool_fault(&p->f, "name",
+                   "%s is not a name of a tool: letters, digits and _, a letter first",
                    job_show(v, shown));
         return;
     }
-    for (const char *const *one = tool_builtin_names; *one; one++) {
-        if (strcmp(text, *one) == 0) {
-            tool_fault(&p->f, "name", "%s is the name of a built-in tool", job_show(v, shown));
-        }
+    // One that the base has stays: it was given before there was a built-in one of that name.
+    const char *taken = tool_builtin_of(text);
+    if (taken && !yyjson_equals_str(given(p->base, "name"), text)) {
+        tool_fault(&p->f, "name", "%s is the name of the built-in tool %s", job_show(v, shown),
+                   taken);
     }
     memcpy(p->t->name, text, len + 1);
 }
@@ -364,7 +376,7 @@ int tool_parse(yyjson_val *v, yyjson_val *base, struct tool *ret, struct buf *fa
 {
     struct parsing p = {.v = v, .base = base, .t = ret, .f = {.out = faults}};
     *ret = (struct tool){0};
-    if (yyjson_is_obj(v)) {
+    if (yyjson_is_obj(v) || (!v && base)) {
         read_all(&p);
     } else {
         wrong_type(&p, "tool", "an object", v);

@@ -1,6 +1,7 @@
 // Declared objects: every fault of a request by name, and nothing refused that is sound.
 #include "agent/edit.h"
 #include "api/agent.h"
+#include "api/functions.h"
 #include "api/schema.h"
 #include "codec/json.h"
 #include "model/job.h"
@@ -247,12 +248,15 @@ static void agents_tools_are_declared(void **state)
 static void built_in_tools_keep_their_names(void **state)
 {
     (void)state;
-    for (int i = 0; i < AGENT_TOOLS; i++) {
-        const char *const *one = tool_builtin_names;
-        while (*one && strcmp(*one, agent_tool_names[i]) != 0) {
-            one++;
-        }
-        assert_non_null(*one);
+    size_t kept = 0;
+    while (tool_builtin_names[kept]) {
+        kept++;
+    }
+    assert_int_equal(kept, AGENT_TOOLS + FUNCTION_SNIPPETS);
+    for (size_t i = 0; i < kept; i++) {
+        const char *name =
+            i < AGENT_TOOLS ? agent_tool_names[i] : function_snippets[i - AGENT_TOOLS].name;
+        assert_string_equal(tool_builtin_of(name), name);
     }
     // What a tool may be made of is what its schema has.
     size_t known = 0;
