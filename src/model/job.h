@@ -137,6 +137,9 @@ int job_parse_saved(yyjson_val *value, struct job *ret,
                     void (*fault)(void *ctx, const struct job_error *e), void *ctx);
 // NAME==VERSION or NAME@VERSION, as the packages of a job in that language are named?
 bool job_is_package(enum language language, const char *text, size_t len);
+// Of two such texts: is it one package, whatever the versions?
+bool job_same_package(enum language language, const char *a, size_t a_len, const char *b,
+                      size_t b_len);
 // Gives the descriptors (owned by the job from here on) to stdin and files; closes those that no
 // field names.
 void job_bind(struct job *j, int *fds, int n_fds);

@@ -70,6 +70,77 @@ bool job_is_package(enum language language, const char *text, size_t len)
                                                                       : false);
 }
 
+static size_t name_len(enum language language, const char *text, size_t len)
+{
+    if (language == LANGUAGE_JAVASCRIPT) {
+        const char *at = len > 1 ? memrchr(text + 1, '@', len - 1) : NULL;
+        return at ? (size_t)(at - text) : len;
+    }
+    size_t n = 0;
+    while (n < len && text[n] != '[' && text[n] != '=') {
+        n++;
+    }
+    return n;
+}
+
+// The next character of a distribution's name as PEP 503 compares them: in lower case, and a run of
+// - _ . is one -. '\0': there is none.
+static char next_of_name(const char **at, const char *end)
+{
+    static const char runs[] = "-_.";
+    if (*at == end) {
+        return '\0';
+    }
+    char c = *(*at)++;
+    if (!strchr(runs, c)) {
+        return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+    }
+    while (*at < end && strchr(runs, **at)) {
+        ++*at;
+    }
+    return '-';
+}
+
+bool job_same_package(enum language language, const char *a, size_t a_len, const char *b,
+                      size_t b_len)
+{
+    const char *a_end = a + name_len(language, a, a_len), *b_end = b + name_len(language, b, b_len);
+    if (language == LANGUAGE_JAVASCRIPT) {
+        return a_end - a == b_end - b && memcmp(a, b, (size_t)(a_end - a)) == 0;
+    }
+    char c;
+    do {
+        c = next_of_name(&a, a_end);
+        if (c != next_of_name(&b, b_end)) {
+            return false;
+        }
+    } while (c);
+    return true;
+}
+
+// A package that an earlier one of the list is, too, in whichever version: one of them would win.
+static int refuse_twice(struct parse *p, const char *name, yyjson_val *list, size_t at,
+                        enum language language)
+{
+    yyjson_val *one = yyjson_arr_get(list, at), *before;
+    const char *text = yyjson_get_str(one);
+    char field[48], shown[SHOWN_BYTES];
+    size_t i, count;
+    yyjson_arr_foreach(list, i, count, before)
+    {
+        if (i == at) {
+            break;
+        }
+        if (job_same_package(language, yyjson_get_str(before), yyjson_get_len(before), text,
+                             yyjson_get_len(one))) {
+            snprintf(field, sizeof field, "%s[%zu]", name, at);
+            job_show_text(text, name_len(language, text, yyjson_get_len(one)), shown);
+            return job_refuse(p->error, field, "%s is there twice, as [%zu]", shown, i);
+        }
+    }
+    return 0;
+}
+
 static int parse_packages(struct parse *p, const char *name, yyjson_val *v, enum language language,
                           const char *wanted)
 {
@@ -89,6 +160,10 @@ static int parse_packages(struct parse *p, const char *name, yyjson_val *v, enum
             !job_is_package(language, yyjson_get_str(one), yyjson_get_len(one))) {
             snprintf(field, sizeof field, "%s[%zu]", name, i);
             return job_refuse(p->error, field, "must be %s, not %s", wanted, job_show(one, shown));
+        }
+        int e = refuse_twice(p, name, v, i, language);
+        if (e) {
+            return e;
         }
     }
     return 0;
@@ -137,11 +212,14 @@ int job_parse_js_registry(struct parse *p, yyjson_val *v)
 int job_check_packages(struct parse *p)
 {
     static const char *const names[] = {"python_packages", "js_packages"};
+    char shown[SHOWN_BYTES];
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (yyjson_arr_size(yyjson_obj_get(p->root, names[i])) > 0) {
+        yyjson_val *first = yyjson_arr_get_first(yyjson_obj_get(p->root, names[i]));
+        if (first) {
             return job_refuse(p->error, names[i],
-                              "this version installs no packages; package_sets names what the "
-                              "operator has prepared");
+                              "%s: this version installs no packages; package_sets names what the "
+                              "operator has prepared",
+                              job_show(first, shown));
         }
     }
     return 0;

@@ -75,20 +75,24 @@ static bool dependency_text(yyjson_val *v, size_t kind, char text[PACKAGE_TEXT_B
     return n < PACKAGE_TEXT_BYTES && job_is_package(kinds[kind].language, text, (size_t)n);
 }
 
-static bool has_text(yyjson_val *list, const char *text)
+// The package that a text names, in whichever version.
+static bool has_package(yyjson_val *list, size_t kind, const char *text)
 {
     size_t i, count;
     yyjson_val *one;
     yyjson_arr_foreach(list, i, count, one)
     {
-        if (yyjson_equals_str(one, text)) {
+        const char *other = yyjson_get_str(one);
+        if (other && job_same_package(kinds[kind].language, other, yyjson_get_len(one), text,
+                                      strlen(text))) {
             return true;
         }
     }
     return false;
 }
 
-// The packages as given, and after them the dependencies that are not among them.
+// The packages as given, and after them the dependencies that are not among them: where both name
+// one, the version of the packages is it.
 static void put_packages(struct buf *out, yyjson_val *config, size_t kind, struct tool_faults *f)
 {
     static const char at[] = "code_config.dependencies";
@@ -108,7 +112,7 @@ static void put_packages(struct buf *out, yyjson_val *config, size_t kind, struc
             snprintf(here, sizeof here, "%s[%zu]", at, i);
             tool_fault(f, here, "must name a package and its exact version, as %s, not %s",
                        kinds[kind].form, job_show(one, shown));
-        } else if (!has_text(packages, text)) {
+        } else if (!has_package(packages, kind, text)) {
             json_put_text(out, NULL, text);
         }
         if (f->n > TOOL_FAULTS_MAX) {

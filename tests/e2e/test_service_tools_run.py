@@ -158,7 +158,24 @@ def test_what_may_not_be_run_is_refused_by_name(red: Client, blue: Client):
 def test_packages_are_stored_and_refused_when_run(red: Client):
     save(red, "old", "return 1", config={"dependencies": [{"name": "numpy", "version": "2.1.0"}]})
     a = red.post(RUN, {"name": "old"})
-    assert a.status == 422 and a.msg.startswith("python_packages: "), a
+    told = 'tool old: code_config.python_packages: "numpy==2.1.0": this version installs no packages'
+    assert a.status == 422 and a.msg.startswith(told), a
+    save(red, "pads", "return 1", language="javascript", config={"js_packages": ["left-pad@1.3.0"]})
+    a = red.post(RUN, {"name": "pads"})
+    told = 'tool pads: code_config.js_packages: "left-pad@1.3.0": this version installs no packages'
+    assert a.status == 422 and a.msg.startswith(told), a
+
+
+def test_what_this_host_does_not_give_a_tool(red: Client):
+    """It is told as the tool's, whose caller has sent none of it; a limit above the host's is the host's."""
+    for name, config in (("sets", {"package_sets": ["science"]}), ("online", {"network": "host"})):
+        save(red, name, "return 1", parameter("n", "integer"), config=config)
+        a = red.post(RUN, {"name": name})
+        assert a.status == 422 and a.msg.startswith(f"tool {name}: code_config.{next(iter(config))}: "), a
+        a = red.post(RUN, {"name": name, "arguments": {"n": "x"}})
+        assert a.status == 422 and a.msg.startswith("arguments.n: "), a
+    save(red, "wide", "return 1", config={"limits": {"cpus": 1024}})
+    assert run(red, "wide")["result"] == 1
 
 
 def test_a_new_version_is_what_runs(red: Client):

@@ -117,11 +117,27 @@ static const struct {
     {"{" PY ",\"network\":\"proxy\"}", "network: proxy is not available in this version"},
     {"{" PY ",\"network\":\"a\\nb\"}", "network: \"a\\nb\" is neither none nor host"},
     {"{" PY ",\"python_packages\":[\"requests==2.32.3\"]}",
-     "python_packages: this version installs no packages; package_sets names what the operator has "
-     "prepared"},
+     "python_packages: \"requests==2.32.3\": this version installs no packages; package_sets names "
+     "what the operator has prepared"},
     {"{" PY ",\"js_packages\":[\"@a/b@1.0.0\"]}",
-     "js_packages: this version installs no packages; package_sets names what the operator has "
-     "prepared"},
+     "js_packages: \"@a/b@1.0.0\": this version installs no packages; package_sets names what the "
+     "operator has prepared"},
+    // One package twice, in whichever spelling and version.
+    {"{" PY ",\"python_packages\":[\"a==1\",\"a==1\"]}",
+     "python_packages[1]: \"a\" is there twice, as [0]"},
+    {"{" PY ",\"python_packages\":[\"b==1\",\"a==1\",\"A[x]==2\"]}",
+     "python_packages[2]: \"A\" is there twice, as [1]"},
+    {"{" PY ",\"python_packages\":[\"my-pack==1\",\"My._Pack==1\"]}",
+     "python_packages[1]: \"My._Pack\" is there twice, as [0]"},
+    {"{" PY ",\"python_packages\":[\"a-b==1\",\"ab==1\",\"a-b-==1\",\"a==1\"]}",
+     "python_packages: \"a-b==1\": this version installs no packages; package_sets names what the "
+     "operator has prepared"},
+    {"{" PY ",\"js_packages\":[\"@a/b@1.0.0\",\"@a/b@2.0.0\"]}",
+     "js_packages[1]: \"@a/b\" is there twice, as [0]"},
+    {"{" PY ",\"js_packages\":[\"b@1\",\"@a/b@1\",\"B@1\",\"b.@1\"]}",
+     "js_packages: \"b@1\": this version installs no packages; package_sets names what the "
+     "operator "
+     "has prepared"},
     {"{" PY ",\"python_packages\":[\"requests\"]}",
      "python_packages[0]: must be NAME==VERSION, not \"requests\""},
     {"{" PY ",\"python_packages\":[\"a[b]==1\",\"--index-url==1\"]}",

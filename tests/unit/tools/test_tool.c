@@ -189,6 +189,15 @@ static void dependencies_of_older_platforms(void **state)
     is_written(&t, "{'name':'t','parameters':[],'code_config':{'language':'python','code':'x',"
                    "'python_packages':['a==1','b==2.0','c==3']}}");
     tool_done(&t);
+    // Of one that both name, in whichever spelling, the version of the packages stays.
+    t = tool_of("{'name':'t','code_config':{'language':'python','code':'x','python_packages':"
+                "['My.Pack==1'],'dependencies':['my-pack==2','my__pack[x]==3','b==1']}}");
+    is_written(&t, "{'name':'t','parameters':[],'code_config':{'language':'python','code':'x',"
+                   "'python_packages':['My.Pack==1','b==1']}}");
+    tool_done(&t);
+    is_refused("{'name':'t','code_config':{'language':'python','code':'x',"
+               "'dependencies':['a==1','A==2']}}",
+               "code_config.python_packages[1]: \"A\" is there twice, as [0]");
     t = tool_of("{'name':'t','code_config':{'language':'javascript','code':'x',"
                 "'dependencies':[{'name':'@a/b','version':'1.2.3'},'left-pad@1.3.0']}}");
     is_written(&t, "{'name':'t','parameters':[],'code_config':{'language':'javascript','code':'x',"
