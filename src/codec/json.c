@@ -5,6 +5,7 @@
 #include "codec/utf8.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,6 +368,16 @@ bool json_is_integer(const yyjson_val *v)
         at++;
     }
     return text && at > first && at == len;
+}
+
+bool json_number_fits(const yyjson_val *v)
+{
+    enum { SURELY_DIGITS = 300 }; // a double holds so many before the point
+    const char *text = yyjson_get_raw(plain(v));
+    size_t len = yyjson_get_len(plain(v));
+    bool small = text && len <= SURELY_DIGITS && !memchr(text, 'e', len) && !memchr(text, 'E', len);
+    // strtod() ends where the number does, at the latest at what follows it in the document.
+    return small || json_is_integer(v) || (text && isfinite(strtod(text, NULL)));
 }
 
 size_t json_depth(const yyjson_val *v)

@@ -47,6 +47,9 @@ int json_decimal_down(const yyjson_val *v, int digits, int64_t *ret);
 bool json_equal(const yyjson_val *a, const yyjson_val *b);
 // Is it a number that is written without fraction and exponent, of whatever length?
 bool json_is_integer(const yyjson_val *v);
+// Can a program hold this number? An integer of any length, else what is finite as a double: not
+// 1e400.
+bool json_number_fits(const yyjson_val *v);
 // How many containers stand in one another; 0: a scalar.
 size_t json_depth(const yyjson_val *v);
 

@@ -119,16 +119,33 @@ static bool has_type(enum tool_type type, yyjson_val *v)
     return true;
 }
 
+// A number that none can hold would arrive as an infinity, and go back as null.
+static bool is_sound(enum tool_type type, yyjson_val *v)
+{
+    return has_type(type, v) && (type != TOOL_NUMBER || json_number_fits(v));
+}
+
+static void fault_of_type(struct tool_faults *f, enum tool_type type, const char *path,
+                          yyjson_val *v)
+{
+    char shown[SHOWN_BYTES];
+    if (has_type(type, v)) {
+        tool_fault(f, path, "%s is beyond what a number can hold", job_show(v, shown));
+    } else {
+        tool_fault(f, path, "must be %s, not %s", wanted[type], job_show(v, shown));
+    }
+}
+
 static void check_items(struct tool_faults *f, enum tool_type type, const char *path, yyjson_val *v)
 {
     size_t i, count;
     yyjson_val *one;
     yyjson_arr_foreach(v, i, count, one)
     {
-        char at[TOOL_PATH_BYTES], shown[SHOWN_BYTES];
-        if (!has_type(type, one)) {
+        char at[TOOL_PATH_BYTES];
+        if (!is_sound(type, one)) {
             snprintf(at, sizeof at, "%s[%zu]", path, i);
-            tool_fault(f, at, "must be %s, not %s", wanted[type], job_show(one, shown));
+            fault_of_type(f, type, at, one);
         }
     }
 }
@@ -157,9 +174,8 @@ static void check_choices(struct tool_faults *f, yyjson_val *choices, const char
 void tool_check_value(struct tool_faults *f, const struct tool_parameter *p, const char *path,
                       yyjson_val *v)
 {
-    char shown[SHOWN_BYTES];
-    if (!has_type(p->type, v)) {
-        tool_fault(f, path, "must be %s, not %s", wanted[p->type], job_show(v, shown));
+    if (!is_sound(p->type, v)) {
+        fault_of_type(f, p->type, path, v);
         return;
     }
     if (p->type == TOOL_ARRAY && p->items != TOOL_TYPES) {

@@ -379,6 +379,23 @@ static void knows_integers(void **state)
     assert_false(json_is_integer(NULL));
 }
 
+static void tells_numbers_that_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        bool fits;
+    } rows[] = {{"0", true},       {"-1.5e308", true}, {"1e-999", true}, {"1e309", false},
+                {"-2E308", false}, {"[1e400]", false}, {"\"1\"", false}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct json_error e;
+        yyjson_doc *doc = json_parse(rows[i].text, strlen(rows[i].text), &e);
+        assert_int_equal(json_number_fits(yyjson_doc_get_root(doc)), rows[i].fits);
+        yyjson_doc_free(doc);
+    }
+    assert_false(json_number_fits(NULL));
+}
+
 static void tells_the_depth(void **state)
 {
     (void)state;
@@ -399,6 +416,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compares_values),
         cmocka_unit_test(knows_integers),
+        cmocka_unit_test(tells_numbers_that_fit),
         cmocka_unit_test(tells_the_depth),
         cmocka_unit_test(refuses),
         cmocka_unit_test(accepts),
