@@ -6,6 +6,7 @@
 #include "api/session_call.h"
 
 #include "base/fd.h"
+#include "model/refuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,8 +33,10 @@ static bool makes_job(enum agent_tool tool) { return tool == AGENT_BASH || tool 
 static void refused(struct agent_call *c, int error, const char *text)
 {
     struct agent_http *h = c->ctx;
+    char path[SHOWN_BYTES];
     if (error < 0 && !makes_job(c->tool)) {
-        api_fail(h->of, API_INTERNAL, "%s", text);
+        job_show(yyjson_obj_get(c->arguments, "path"), path);
+        api_fail(h->of, API_INTERNAL, "%s %s: %s", agent_tool_names[c->tool], path, text);
     } else if (makes_job(c->tool)) {
         job_call_refuse(h->of, error, &c->queue);
     } else {

@@ -47,6 +47,7 @@ static const char *const type_names[SCHEMA_TYPES] = {
     [SCHEMA_LIMITS] = "an object",
     [SCHEMA_TEXT_OR] = "a string or an object",
     [SCHEMA_TEXT_OR_INT] = "a string or a whole number",
+    [SCHEMA_OBJECT_OR_LIST] = "an object or an array",
 };
 
 static bool has_type(enum schema_type type, yyjson_val *v)
@@ -67,6 +68,8 @@ static bool has_type(enum schema_type type, yyjson_val *v)
         return yyjson_is_str(v) || yyjson_is_obj(v);
     case SCHEMA_TEXT_OR_INT:
         return yyjson_is_str(v) || yyjson_is_raw(v);
+    case SCHEMA_OBJECT_OR_LIST:
+        return yyjson_is_obj(v) || yyjson_is_arr(v);
     case SCHEMA_OBJECT:
     case SCHEMA_MAP:
     case SCHEMA_LIMITS:
@@ -208,7 +211,7 @@ static void check_value(struct check *c, const struct schema_field *f, const cha
                         yyjson_val *v)
 {
     char shown[SHOWN_BYTES];
-    if (yyjson_is_null(v) && (!f->required || f->null || f->type == SCHEMA_ANY)) {
+    if (f->judged || (yyjson_is_null(v) && (!f->required || f->null || f->type == SCHEMA_ANY))) {
         return;
     }
     if (!has_type(f->type, v)) {
@@ -243,6 +246,7 @@ static void check_value(struct check *c, const struct schema_field *f, const cha
         break;
     case SCHEMA_ANY:
     case SCHEMA_BOOL:
+    case SCHEMA_OBJECT_OR_LIST: // always judged elsewhere
     case SCHEMA_TYPES:
         break;
     }

@@ -19,12 +19,13 @@ enum schema_type {
     SCHEMA_INT,    // min, max: its value
     SCHEMA_NUMBER, // whole numbers as bounds
     SCHEMA_BOOL,
-    SCHEMA_OBJECT,      // `of`; NULL: any object
-    SCHEMA_ARRAY,       // of `items`; min, max: how many
-    SCHEMA_MAP,         // an object whose names are free, its values of `items`; max: how many
-    SCHEMA_TEXT_OR,     // a text, or an object `of`
-    SCHEMA_TEXT_OR_INT, // a text or a whole number
-    SCHEMA_LIMITS,      // the limits of a job: model/limits.h
+    SCHEMA_OBJECT,         // `of`; NULL: any object
+    SCHEMA_ARRAY,          // of `items`; min, max: how many
+    SCHEMA_MAP,            // an object whose names are free, its values of `items`; max: how many
+    SCHEMA_TEXT_OR,        // a text, or an object `of`
+    SCHEMA_TEXT_OR_INT,    // a text or a whole number
+    SCHEMA_OBJECT_OR_LIST, // any object, or an array of objects `of`; max: how many
+    SCHEMA_LIMITS,         // the limits of a job: model/limits.h
     SCHEMA_TYPES
 };
 
@@ -51,6 +52,8 @@ struct schema_field {
     bool required;              // else it may be absent, and null says the same
     bool null;                  // an answer's: is there, but may be null
     int64_t min, max;           // both 0: no bound but the body's
+    int64_t chars;              // TEXT whose handler counts characters: told instead of max
+    bool judged;                // declared for the reader; what it may hold is its handler's to say
     const char *initial;        // what it is when absent, as JSON; for the reader
     const char *const *choices; // TEXT: one of these, ended by NULL
     const char *elsewhere;      // where what is none of the choices can be had; NULL: nowhere
@@ -131,8 +134,9 @@ extern const struct schema schema_tool_config, schema_tool_parameter, schema_too
     schema_tool_restore, schema_tool_share_with, schema_tool_share, schema_tool_unshared,
     schema_tool_share_entry, schema_tool_share_list, schema_tool_export, schema_tool_import,
     schema_tool_imported_entry, schema_tool_imported;
-extern const struct schema schema_code_node, schema_code_node_answer, schema_code_node_check,
-    schema_code_node_fault, schema_code_node_verdict;
+extern const struct schema schema_code_node, schema_code_node_input, schema_code_node_output,
+    schema_code_node_answer, schema_code_node_check, schema_code_node_fault,
+    schema_code_node_verdict;
 extern const struct schema schema_key_create, schema_key, schema_key_created, schema_key_list,
     schema_key_revoked, schema_health, schema_ready, schema_trial;
 extern const struct schema *const schemas[]; // ended by NULL

@@ -12,7 +12,7 @@ static const char *const json_types[SCHEMA_TYPES] = {
     [SCHEMA_TEXT] = "string",    [SCHEMA_INT] = "integer",        [SCHEMA_NUMBER] = "number",
     [SCHEMA_BOOL] = "boolean",   [SCHEMA_OBJECT] = "object",      [SCHEMA_ARRAY] = "array",
     [SCHEMA_MAP] = "object",     [SCHEMA_LIMITS] = "object",      [SCHEMA_ANY] = NULL,
-    [SCHEMA_TEXT_OR] = "string", [SCHEMA_TEXT_OR_INT] = "string",
+    [SCHEMA_TEXT_OR] = "string", [SCHEMA_TEXT_OR_INT] = "string", [SCHEMA_OBJECT_OR_LIST] = NULL,
 };
 
 // Objects by name, for openapi.json; or all of it in one piece, for models: then what may be absent
@@ -53,22 +53,33 @@ static void put_named(struct buf *out, const struct schema_field *f, enum form f
     }
 }
 
-// What may stand there beside null: one object, or a text or one.
+// What may stand there beside null: one object, or a text or one, or any or a list of them.
 static void put_choice(struct buf *out, const struct schema_field *f, enum form form)
 {
-    if (f->type != SCHEMA_TEXT_OR && !may_be_null(f, form)) {
+    const bool list = f->type == SCHEMA_OBJECT_OR_LIST;
+    if (f->type != SCHEMA_TEXT_OR && !list && !may_be_null(f, form)) {
         put_named(out, f, form);
         return;
     }
     json_begin(out, "anyOf", '[');
-    if (f->type == SCHEMA_TEXT_OR) {
+    if (f->type == SCHEMA_TEXT_OR || list) {
         json_begin(out, NULL, '{');
-        json_put_text(out, "type", "string");
+        json_put_text(out, "type", list ? "object" : "string");
         json_end(out, '}');
     }
-    json_begin(out, NULL, '{');
-    put_named(out, f, form);
-    json_end(out, '}');
+    if (list) {
+        put_field(out, NULL,
+                  &(struct schema_field){.type = SCHEMA_ARRAY,
+                                         .items = SCHEMA_OBJECT,
+                                         .of = f->of,
+                                         .max = f->max,
+                                         .required = true},
+                  form);
+    } else {
+        json_begin(out, NULL, '{');
+        put_named(out, f, form);
+        json_end(out, '}');
+    }
     if (may_be_null(f, form)) {
         json_begin(out, NULL, '{');
         json_put_text(out, "type", "null");
@@ -116,7 +127,7 @@ static void put_bounds(struct buf *out, const struct schema_field *f)
         bool one = f->type == SCHEMA_TEXT && f->min > 1;
         json_put_int(out, names[f->type][0], one ? 1 : f->min);
     }
-    json_put_int(out, names[f->type][1], f->max);
+    json_put_int(out, names[f->type][1], f->chars ? f->chars : f->max);
 }
 
 static void put_choices(struct buf *out, const struct schema_field *f, enum form form)
@@ -289,26 +300,30 @@ static void describe_type(struct buf *out, enum schema_type type, const struct s
         [SCHEMA_TEXT_OR] = "text or ",
         [SCHEMA_LIMITS] = SCHEMA_LIMITS_NAME,
         [SCHEMA_TEXT_OR_INT] = "text or integer",
+        [SCHEMA_OBJECT_OR_LIST] = "object, or array of ",
     };
     bool named = of && type == SCHEMA_OBJECT;
     buf_puts(out, named ? of->name : words[type]);
-    if (of && type == SCHEMA_TEXT_OR) {
+    if (of && (type == SCHEMA_TEXT_OR || type == SCHEMA_OBJECT_OR_LIST)) {
         buf_puts(out, of->name);
     }
 }
 
 static void describe_bounds(struct buf *out, const struct schema_field *f)
 {
-    static const char *const units[SCHEMA_TYPES] = {
-        [SCHEMA_TEXT] = " bytes", [SCHEMA_ARRAY] = " elements", [SCHEMA_MAP] = " names"};
-    const char *unit = units[f->type] ? units[f->type] : "";
-    if (f->max == 0) {
+    static const char *const units[SCHEMA_TYPES] = {[SCHEMA_TEXT] = " bytes",
+                                                    [SCHEMA_ARRAY] = " elements",
+                                                    [SCHEMA_MAP] = " names",
+                                                    [SCHEMA_OBJECT_OR_LIST] = " elements"};
+    const char *unit = f->chars ? " characters" : units[f->type] ? units[f->type] : "";
+    const long long max = f->chars ? f->chars : f->max;
+    if (max == 0) {
         return;
     }
     if (f->min > 0 || f->type == SCHEMA_INT || f->type == SCHEMA_NUMBER) {
-        buf_printf(out, ", %lld to %lld%s", (long long)f->min, (long long)f->max, unit);
+        buf_printf(out, ", %lld to %lld%s", (long long)f->min, max, unit);
     } else {
-        buf_printf(out, ", up to %lld%s", (long long)f->max, unit);
+        buf_printf(out, ", up to %lld%s", max, unit);
     }
 }
 

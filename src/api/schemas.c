@@ -75,6 +75,8 @@ const struct schema *const schemas[] = {
     &schema_tool_imported,
     &schema_tool_imported_entry,
     &schema_code_node,
+    &schema_code_node_input,
+    &schema_code_node_output,
     &schema_code_node_answer,
     &schema_code_node_check,
     &schema_code_node_verdict,

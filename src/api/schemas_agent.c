@@ -50,7 +50,8 @@ static const struct schema_field agent_bash[] = {
      .min = 1,
      .max = LIMIT_TIMEOUT_MAX_SECONDS,
      .initial = "30",
-     .help = "seconds, after which it is ended with everything it has started"},
+     .help = "seconds, after which it is ended with everything it has started; the whole call ends "
+             "after 60, unless the operator gives it longer (STREAM_TOOL_TIMEOUT_CODE)"},
     {.name = "cwd",
      .type = SCHEMA_TEXT,
      .min = 1,
@@ -138,6 +139,7 @@ static const struct schema_field agent_write[] = {
      .type = SCHEMA_TEXT,
      .required = true,
      .max = AGENT_WRITE_MAX_BYTES,
+     .chars = AGENT_WRITE_MAX_CHARS,
      .help = "the whole content, at most 1,000,000 characters"},
 };
 SCHEMA_REQUEST(agent_write, "AgentWrite",

@@ -1,10 +1,42 @@
 // schemas_workflow.c: the code node of a workflow.
 #include "api/schema.h"
+#include "api/workflow.h"
 
 #include "base/fd.h"
 #include "model/job.h"
 #include "tools/node.h"
 
+static const struct schema_field code_node_input[] = {
+    {.name = "name",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .min = 1,
+     .max = NODE_NAME_MAX,
+     .help = "a member of what main is given; no two of one name"},
+    {.name = "value", .type = SCHEMA_ANY, .required = true, .help = "its value"},
+};
+SCHEMA_REQUEST(code_node_input, "CodeNodeInput", "One input of a code node.");
+
+static const struct schema_field code_node_output[] = {
+    {.name = "name",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .min = 1,
+     .max = NODE_NAME_MAX,
+     .help = "a member of what main returns; no two of one name"},
+    {.name = "type",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .help = "string, number, integer, boolean, object, array, any or array[TYPE]"},
+    {.name = "typeSpec",
+     .type = SCHEMA_ANY,
+     .help = "more of it: a type's name, or an object of type, properties, required, items, enum, "
+             "nullable, description (docs/workflow.md)"},
+};
+SCHEMA_REQUEST(code_node_output, "CodeNodeOutput", "One declared output of a code node.");
+
+// `inputs` and `outputs` are judged by tools/node.h and api/workflow_read.c, which name each fault
+// by its path, as :validate does.
 static const struct schema_field code_node[] = {
     {.name = "language",
      .type = SCHEMA_TEXT,
@@ -17,15 +49,20 @@ static const struct schema_field code_node[] = {
      .max = JOB_MAX_CODE_BYTES,
      .help = "defines main(inputs)"},
     {.name = "inputs",
-     .type = SCHEMA_ANY,
+     .type = SCHEMA_OBJECT_OR_LIST,
+     .of = &schema_code_node_input,
+     .max = WORKFLOW_INPUTS_MAX,
+     .judged = true,
      .initial = "{}",
-     .help = "what main is given, digit for digit: an object, or a list of {name, value}; up to "
-             "8 MiB"},
+     .help = "what main is given, digit for digit; up to 8 MiB"},
     {.name = "outputs",
-     .type = SCHEMA_ANY,
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_OBJECT,
+     .of = &schema_code_node_output,
+     .max = NODE_OUTPUTS_MAX,
+     .judged = true,
      .initial = "[]",
-     .help = "what main must return: a list of {name, type, typeSpec?} (docs/workflow.md); empty: "
-             "anything"},
+     .help = "what main must return, up to 64 KiB; empty: anything"},
     {.name = "timeout",
      .type = SCHEMA_INT,
      .min = 1,
@@ -78,7 +115,7 @@ static const struct schema_field code_node_answer[] = {
 };
 SCHEMA_ANSWER(code_node_answer, "CodeNodeAnswer", "How a code node ended.");
 
-// As schema_code_node, of which this is to tell the faults.
+// As schema_code_node, of which this is to tell the faults: it takes them all.
 static const struct schema_field code_node_check[] = {
     {.name = "language", .type = SCHEMA_ANY, .help = "as of CodeNode"},
     {.name = "code", .type = SCHEMA_ANY, .help = "as of CodeNode"},

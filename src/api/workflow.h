@@ -4,7 +4,10 @@
 
 #include "api/job_call.h"
 
-enum { WORKFLOW_FAULTS_BYTES = 32 << 10 };
+enum {
+    WORKFLOW_FAULTS_BYTES = 32 << 10,
+    WORKFLOW_INPUTS_MAX = 1000, // of a list
+};
 
 // The inputs as the params of a job, a JSON object: appended. with_values: each needs one. 0,
 // -EINVAL with faults (lines, as tools/node.h has them), -EMSGSIZE: they are too large, -ENOMEM.

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-enum { INPUTS_MAX = 1000, FAULTS_MAX = 20 };
+enum { FAULTS_MAX = 20 };
 
 struct inputs {
     struct buf *out, *faults;
@@ -71,9 +71,9 @@ static int put_list(struct inputs *in, yyjson_val *list, bool with_values)
     size_t i, n;
     yyjson_val *input;
     int e = 0;
-    if (yyjson_arr_size(list) > INPUTS_MAX) {
+    if (yyjson_arr_size(list) > WORKFLOW_INPUTS_MAX) {
         buf_printf(in->faults, "inputs: %zu are above the maximum of %d", yyjson_arr_size(list),
-                   INPUTS_MAX);
+                   WORKFLOW_INPUTS_MAX);
         return -EINVAL;
     }
     for (i = 0; i < yyjson_arr_size(list); i++) {

@@ -292,11 +292,20 @@ static void models_are_given_one_piece(void **state)
     schema_write_whole(&out, NULL, &schema_agent_edit, only);
     assert_null(strstr(out.data, "\"tag\""));
     assert_non_null(strstr(out.data, "\"required\":[\"path\",\"edits\"]"));
+    buf_clear(&out);
+    schema_write_whole(&out, NULL, &schema_agent_write, NULL); // what is counted is what is told
+    assert_non_null(strstr(out.data, "\"maxLength\":1000000"));
     // For openapi.json nothing has changed: others by name, and null beside what may be absent.
     buf_clear(&out);
     schema_write(&out, NULL, &schema_agent_artifact);
     assert_non_null(strstr(out.data, "#/components/schemas/AgentArtifactWish"));
     assert_non_null(strstr(out.data, "[\"integer\",\"null\"]"));
+    buf_clear(&out);
+    schema_write(&out, NULL, &schema_code_node);
+    assert_non_null(strstr(out.data, "{\"anyOf\":[{\"type\":\"object\"},{\"type\":\"array\","
+                                     "\"maxItems\":1000,\"items\":{\"$ref\":"
+                                     "\"#/components/schemas/CodeNodeInput\"}},"));
+    assert_non_null(strstr(out.data, "#/components/schemas/CodeNodeOutput"));
 }
 
 int main(void)
