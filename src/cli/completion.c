@@ -92,14 +92,20 @@ static void bash_verb(const struct verb *v, FILE *out)
         fprintf(out, "%s%s%s%s", i ? " " : "", o.name, o.other ? " " : "", o.other ? o.other : "");
     }
     fputs("'\n", out);
-    if (words && v->then_files) {
-        fprintf(out,
-                "        if ((COMP_CWORD == 2)) || [[ $prev == -* ]]; then\n"
-                "            values='%s'\n        else\n            kind='file'\n        fi\n",
-                words);
-    } else if (words) {
+    if (words) {
         fprintf(out, "        values='%s'\n", words);
-    } else {
+    }
+    if (words && v->file_words) {
+        fprintf(out,
+                "        for ((i = 2; i < COMP_CWORD; i++)); do\n"
+                "            [[ \" $values \" == *\" ${COMP_WORDS[i]} \"* ]] || continue\n"
+                "            kind='none'\n"
+                "            [[ ' %s ' != *\" ${COMP_WORDS[i]} \"* ]] || kind='file'\n"
+                "            values=''\n"
+                "            break\n"
+                "        done\n",
+                v->file_words);
+    } else if (!words) {
         fprintf(out, "        kind='%s'\n", by_kind(v->operands, "file", "directory", "none"));
     }
     fputs("        ;;\n", out);
@@ -177,6 +183,16 @@ static void zsh_action(const char *values, FILE *out)
     }
 }
 
+// What follows the first word: files, if that is one of these.
+static void zsh_then_files(const char *words, FILE *out)
+{
+    fputs(" '*:word:{ [[ -n ${words[(r)(", out);
+    for (; *words; words++) {
+        fputc(*words == ' ' ? '|' : *words, out);
+    }
+    fputs(")]} ]] && _files }'", out);
+}
+
 static void zsh_spelling(const struct verb_option *o, const char *name, const char *others,
                          FILE *out)
 {
@@ -235,10 +251,14 @@ static void print_zsh(FILE *out)
             verb_option_at(verbs[i], k, &o);
             zsh_option(&o, out);
         }
-        bool files = verbs[i]->then_files;
+        const char *files = verbs[i]->file_words;
         fprintf(out, "            '%s:word:", files ? "1" : "*");
         zsh_action(verbs[i]->operands, out);
-        fprintf(out, "'%s\n        ;;\n", files ? " '*:word:_files'" : "");
+        fputc('\'', out);
+        if (files) {
+            zsh_then_files(files, out);
+        }
+        fputs("\n        ;;\n", out);
     }
     fprintf(out, "    help)\n        _arguments '1:verb:(%s)'\n        ;;\n", join_verbs(room));
     // sourced (eval), or autoloaded by its #compdef line
@@ -257,6 +277,15 @@ static void print_zsh(FILE *out)
 static void fish_line(const char *verb, FILE *out)
 {
     fprintf(out, "complete -c isle -n 'contains -- %s (commandline -opc)[2]'", verb);
+}
+
+// Where one of these words is there; `which` is "; and" or "; and not".
+static void fish_line_with(const char *verb, const char *which, const char *words, FILE *out)
+{
+    fprintf(out,
+            "complete -c isle -n 'contains -- %s (commandline -opc)[2]%s"
+            " __fish_seen_subcommand_from %s'",
+            verb, which, words);
 }
 
 static void fish_values(const char *values, FILE *out)
@@ -285,6 +314,28 @@ static void fish_option(const struct verb *v, const struct verb_option *o, FILE 
     fputs("'\n", out);
 }
 
+static void fish_operands(const struct verb *v, FILE *out)
+{
+    char room[WORDS_MAX];
+    const char *words = words_of(v->operands, room);
+    if (!v->operands || !*v->operands) {
+        return;
+    }
+    if (words && v->file_words) {
+        fish_line_with(v->name, "; and not", words, out);
+        fprintf(out, " -a '%s'\n", words);
+        fish_line_with(v->name, "; and", v->file_words, out);
+        fputs(" -F\n", out);
+        return;
+    }
+    fish_line(v->name, out);
+    if (words) {
+        fprintf(out, " -a '%s'\n", words);
+    } else {
+        fputs(" -F\n", out);
+    }
+}
+
 static void print_fish(FILE *out)
 {
     struct verb_option o;
@@ -308,19 +359,7 @@ static void print_fish(FILE *out)
             verb_option_at(verbs[i], k, &o);
             fish_option(verbs[i], &o, out);
         }
-        if (verbs[i]->operands && *verbs[i]->operands) {
-            const char *words = words_of(verbs[i]->operands, room);
-            fish_line(verbs[i]->name, out);
-            if (words) {
-                fprintf(out, " -a '%s'\n", words);
-            }
-            if (verbs[i]->then_files) {
-                fish_line(verbs[i]->name, out);
-            }
-            if (!words || verbs[i]->then_files) {
-                fputs(" -F\n", out);
-            }
-        }
+        fish_operands(verbs[i], out);
     }
 }
 

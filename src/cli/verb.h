@@ -29,7 +29,7 @@ struct verb {
     size_t n_options;
     bool limits;                        // the limits of a job are options of it as well
     const char *operands;               // how they are completed, as option.values
-    bool then_files;                    // those behind the first one are files
+    const char *file_words;             // behind these of them, with spaces between, stand files
     const struct verb_status *statuses; // ends with status NULL
     const char *const *examples;        // whole commands; ends with NULL
     // argv[0] is the verb's name. Exit status of the process. Settings come from `environ`. NULL:

@@ -310,6 +310,7 @@ static void set_options(struct going *g, const char *url)
     curl_easy_setopt(h, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+    curl_easy_setopt(h, CURLOPT_TCP_KEEPALIVE, 1L); // a host that is gone says nothing, either
     curl_easy_setopt(h, CURLOPT_ERRORBUFFER, g->curl_error);
     curl_easy_setopt(h, CURLOPT_USERAGENT, "isle-client");
     if (to->socket[0]) {

@@ -12,7 +12,9 @@
 
 enum {
     ARGUMENTS_MAX = 16 << 20,
-    CALL_MAX_S = 11 * 60, // no tool runs longer than ten minutes
+    // The service bounds a call, its wait in the queue included, by STREAM_TOOL_TIMEOUT_CODE: this
+    // is the most that may be. Who leaves before cancels the job.
+    CALL_MAX_S = 86400 + 60,
 };
 
 // The declared parameter of that name; NULL.

@@ -105,6 +105,10 @@ ASKED = [  # line, words that must be among the answers, words that must not
     ("isle artifacts get --output-dir /et", {"/etc"}, set()),
     ("isle tools ", {"create", "run", "schemas"}, {"submit"}),
     ("isle tools create /etc/host", {"/etc/hosts"}, {"list"}),
+    ("isle tools --json update a /etc/host", {"/etc/hosts"}, {"list"}),
+    ("isle tools run /etc/host", set(), {"/etc/hosts", "list"}),
+    ("isle tools show ", set(), {"README.md", "list"}),
+    ("isle jobs cancel /etc/host", set(), {"/etc/hosts"}),
     ("isle tools share a b --permission ", {"read_only", "read_execute"}, {"list"}),
     ("isle completion ", {"bash", "zsh", "fish"}, {"run"}),
     ("isle bench --only ", {"bwrap", "node"}, {"ruby"}),
@@ -167,6 +171,8 @@ def test_zsh_completes_at_a_terminal(scripts, tmp_path):
     assert "javascript" in read_until("python")
     os.write(fd, b"\x15isle bench --only bw\t")
     read_until("bwrap")
+    os.write(fd, b"\x15isle tools run /etc/nsswi\t\x15isle tools import /etc/nsswi\t")
+    assert "nsswitch" not in read_until("import /etc/nsswitch.conf").rpartition("import")[0]
     os.write(fd, b"\x15exit\n")
     assert p.wait(timeout=20) == 0
     os.close(fd)
