@@ -200,8 +200,9 @@ def until(what: Callable[[], object], seconds: float, step: float = 0.02) -> obj
     """The first true answer of what(), or its last one when the time is over."""
     end = time.monotonic() + seconds * SLOW
     while True:
+        late = time.monotonic() > end  # before the look: one that was set aside too long looks once more
         answer = what()
-        if answer or time.monotonic() > end:
+        if answer or late:
             return answer
         time.sleep(step)
 

@@ -123,8 +123,10 @@ def kill(pid: int | None) -> None:
 def until(what, seconds: float):
     """Waits for a true answer, looking often: seconds it took, or None."""
     begin = time.monotonic()
-    while time.monotonic() - begin < seconds * harness.SLOW:
+    while True:
+        late = time.monotonic() - begin > seconds * harness.SLOW  # as in harness.until()
         if what():
             return time.monotonic() - begin
+        if late:
+            return None
         time.sleep(0.002)
-    return None
