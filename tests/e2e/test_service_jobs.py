@@ -18,6 +18,7 @@ import time
 import uuid
 
 import harness
+import host
 import pytest
 import service
 import service_faults
@@ -37,13 +38,8 @@ def api():
 
 @pytest.fixture(scope="module")
 def narrow():
-    """One slot, a queue of five, three seconds in it."""
-    settings = {
-        "SANDBOX_WORKER_CONCURRENCY": "1",
-        "SANDBOX_QUEUE_LIMIT": "5",
-        "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3",
-    }
-    with service.serving(settings) as s:
+    """One slot, a queue of five."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_QUEUE_LIMIT": "5"}) as s:
         yield s
 
 
@@ -136,7 +132,7 @@ def test_a_waiting_call_that_waits_for_a_slot_leaves_the_queue_with_its_caller(n
         c = narrow.connection(10)
         job = {"language": "python", "code": "open('/dev/null')"}
         c.request("POST", service.EXECUTE, service.dumps(job), {"Content-Type": "application/json"})
-        time.sleep(0.2)
+        assert harness.until(lambda: narrow.metric("isle_queue_jobs") == 1, 5)
         c.close()
         assert harness.until(lambda: len(ended_rows(narrow, "cancelled")) > before, 2)
 
@@ -253,21 +249,28 @@ def test_a_job_is_accepted_and_found(api):
 def test_waiting_for_a_job(api):
     a = api.post(f"{service.JOBS}?wait=30", {"command": ["echo", "hi"]})
     assert a.status == 200 and a.data["status"] == "completed" and a.data["result"] == "hi"
-    began = time.monotonic()
-    a = api.post(f"{service.JOBS}?wait=1", SLEEP)
-    assert a.status == 202 and a.data["status"] == "running" and a.data["reason"] is None
-    assert 0.9 < time.monotonic() - began < 3 * SLOW
-    api.cancel(a.data["job_id"])
+    seen: list[str] = []
+    while len(seen) < 5 and "running" not in seen:  # on a busy host a second may be too short for a start
+        began = time.monotonic()
+        a = api.post(f"{service.JOBS}?wait=1", SLEEP)
+        assert a.status == 202 and a.data["reason"] is None
+        assert 0.9 < time.monotonic() - began < 3 * SLOW
+        seen.append(a.data["status"])
+        api.cancel(a.data["job_id"])
+    assert seen[-1] == "running", seen
 
 
 def test_a_job_outlives_the_caller_that_waited_for_it(api):
+    def newest() -> str:
+        return api.get(f"{service.JOBS}?limit=1").data["items"][0]["job_id"]
+
+    before = newest()
     c = api.connection(10)
     body = service.dumps({"command": ["sh", "-c", "sleep 1; echo done"]})
     c.request("POST", f"{service.JOBS}?wait=30", body, {"Content-Type": "application/json"})
-    time.sleep(0.3)
-    newest = api.get(f"{service.JOBS}?limit=1").data["items"][0]["job_id"]
+    assert harness.until(lambda: newest() != before, 5)
     c.close()
-    assert api.wait(newest)["result"] == "done"
+    assert api.wait(newest())["result"] == "done"
 
 
 def test_jobs_are_listed_newest_first_in_pages(api):
@@ -311,9 +314,9 @@ def test_another_teams_job_is_not_there(teams):
 def test_teams_take_turns(teams):
     """A team that has handed in ten jobs does not keep another one's single job waiting behind them."""
     one, two = teams
-    first = one.submit({"command": ["sleep", "0.5"]})
-    many = [one.submit({"command": ["sleep", "0.1"]}) for _ in range(10)]
-    single = two.submit(TRUE)
+    with busy(one) as first:  # until all of them wait
+        many = [one.submit({"command": ["sleep", "0.1"]}) for _ in range(10)]
+        single = two.submit(TRUE)
     started = two.wait(single)["metadata"]["started_at"]
     order = sorted(one.wait(i)["metadata"]["started_at"] for i in [first, *many])
     assert order[0] < started < order[2], (started, order)
@@ -371,19 +374,20 @@ def test_CON_08_cancel(narrow):
 
 
 def test_TMO_12_queue_time_is_not_the_jobs(narrow):
-    first = narrow.submit({"command": ["sleep", "2"]})
-    second = narrow.submit({"language": "python", "code": "print(1)", "limits": {"timeout_seconds": 1}})
-    r = narrow.job(second)
-    assert r["status"] == "queued" and r["reason"] is None
+    with busy(narrow):
+        second = narrow.submit({"language": "python", "code": "print(1)", "limits": {"timeout_seconds": 1}})
+        assert harness.until(lambda: narrow.job(second)["metadata"]["queue_wait_ms"] >= 1000, 5)
+        r = narrow.job(second)
+        assert r["status"] == "queued" and r["reason"] is None
     r = narrow.wait(second)
     assert r["success"] and r["metadata"]["queue_wait_ms"] >= 1000, r["metadata"]
-    assert narrow.job(first)["success"]
 
 
-def test_TMO_12_the_queue_has_a_limit_of_its_own(narrow):
-    with busy(narrow):
+def test_TMO_12_the_queue_has_a_limit_of_its_own():
+    settings = {"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_QUEUE_TIMEOUT_SECONDS": "3"}
+    with service.serving(settings) as s, busy(s):
         began = time.monotonic()
-        direct = narrow.python("return 1", timeout=1)
+        direct = s.python("return 1", timeout=1)
         took = time.monotonic() - began
         assert direct["reason"] == "queue_timeout" and "No worker was free within 3 s" in direct["error"], direct
         assert 2.9 < took < 5 * SLOW and direct["usage"]["wall_ms"] is None and direct["isolation"]["level"] == "none"
@@ -473,10 +477,24 @@ def texts(events: list[service.Event], name: str) -> str:
     return text
 
 
+WAITING = {
+    "language": "python",
+    "code": "import os, sys, time\n"
+    "for i in range(4):\n"
+    "    print(i, '\u20ac' * 1000, flush=True); print(i, file=sys.stderr, flush=True)\n"
+    "    while not os.path.exists(f'seen{i}'): time.sleep(0.02)\n",
+}
+
+
 def test_events_of_a_job(api):
-    ident = api.submit(SLOWLY)
+    """Of one that goes on when its reader has seen what it said."""
+    files, seen = Files(api), []
+    ident = api.submit(WAITING | {"session_id": files.session})
     with api.events(ident) as stream:
-        seen = list(stream)
+        for event in stream:
+            seen.append(event)
+            if event.name == "stdout":
+                files.put(f"seen{texts(seen, 'stdout').count(chr(10)) - 1}")
     assert [e.name for e in seen][-2:] == ["status", "result"]
     statuses = [e.json()["status"] for e in seen if e.name == "status"]
     assert statuses == sorted(statuses, key=service.STATUSES.index) and statuses[-1] == "completed"
@@ -484,7 +502,7 @@ def test_events_of_a_job(api):
     r = api.job(ident)
     assert seen[-1].json() == r
     assert texts(seen, "stdout") == r["stdout"] and texts(seen, "stderr") == r["stderr"] == "0\n1\n2\n3\n"
-    assert len([e for e in seen if e.name == "stdout"]) >= 3  # as they came, not at the end
+    assert len([e for e in seen if e.name == "stdout"]) >= 4  # as they came, not at the end
 
 
 def test_events_go_on_where_a_reader_left(api):
@@ -521,9 +539,12 @@ def test_events_after_the_end_are_those_of_the_result(api):
 
 def test_live_events_and_stored_ones_have_the_same_positions(api):
     """What is no UTF-8 is counted as it is told: by three bytes."""
-    ident = api.submit({"language": "bash", "code": r"printf 'a\377b\n'; sleep 1; printf 'c\342\202x\n'"})
+    files = Files(api)
+    code = r"printf 'a\377b\n'; until [ -e go ]; do sleep 0.02; done; printf 'c\342\202x\n'"
+    ident = api.submit({"language": "bash", "code": code, "session_id": files.session})
     with api.events(ident) as stream:
         first = next(e for e in stream if e.name == "stdout")
+    files.put("go")
     assert first.json() == {"offset": 0, "text": "a\ufffdb\n"}
     r = api.wait(ident)
     with api.events(ident, after=first.id) as stream:
@@ -600,7 +621,8 @@ def test_a_full_disk_is_waited_for():
         folder.chmod(0o755)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200m", "isle-test", folder], check=True)
         try:
-            settings = {"SANDBOX_QUEUE_TIMEOUT_SECONDS": "3", "STREAM_TOOL_TIMEOUT_CODE": "1"}
+            wait = str(round(3 * SLOW))  # longer than it takes to make room again
+            settings = {"SANDBOX_QUEUE_TIMEOUT_SECONDS": wait, "STREAM_TOOL_TIMEOUT_CODE": "1"}
             s = service.Service(folder, {"SANDBOX_TMPFS_WORKSPACE_MB": "0"} | settings)
             try:
                 s.start()
@@ -613,7 +635,7 @@ def test_a_full_disk_is_waited_for():
                     call = pool.submit(agent.bash, "echo ran")
                     late = s.python("return 1")
                     r = call.result()
-                assert (late["reason"], late["error"]) == ("queue_timeout", f"The job waited 3 s {disk}"), late
+                assert (late["reason"], late["error"]) == ("queue_timeout", f"The job waited {wait} s {disk}"), late
                 assert (r["reason"], r["error"]) == ("caller_timeout", f"Tool call timeout (1s): it waited {disk}"), r
                 assert r["timed_out"] and r["stdout"] == "" and r["exit_code"] is None, r
                 said = s.get("/readyz")
@@ -666,11 +688,15 @@ def test_a_caller_has_its_answer_when_the_job_cannot_end(narrow):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
         answer = pool.submit(lambda: narrow.client().python("import time; time.sleep(60)", timeout=1))
-        assert harness.until(lambda: narrow.one_shot() != [], 5)
-        time.sleep(0.3)
+
+        def runs() -> bool:
+            return any(host.status_of(p).get("Name", "").startswith("python3") for p in narrow.below())
+
+        assert harness.until(runs, 5)
+        time.sleep(0.3)  # and the service has heard it
         os.kill(launcher, signal.SIGSTOP)
         try:
-            r = answer.result(20)
+            r = answer.result(20 * SLOW)
         finally:
             os.kill(launcher, signal.SIGCONT)
         assert 5.5 < time.monotonic() - began < 8 * SLOW
@@ -724,8 +750,8 @@ def test_queued_jobs_run_after_a_restart_and_a_running_one_is_lost():
 
 
 def test_a_graceful_end_leaves_queued_jobs_for_the_next_start():
-    settings = {"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_DRAIN_SECONDS": "1"}
-    with service.serving(settings) as s:
+    drain = str(1 + round(SLOW))
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "1", "SANDBOX_DRAIN_SECONDS": drain}) as s:
         short = s.submit({"command": ["sh", "-c", "sleep 0.5; echo short"]})
         until_status(s, short, "running")
         queued = s.submit({"command": ["echo", "later"]})
@@ -752,8 +778,13 @@ def test_a_job_that_was_put_back_waits_for_the_next_start_too():
             write_until(filler, left=11 << 20)
 
         assert harness.until(lambda: s.metric("isle_jobs_put_back_total"), 10)
-        r = s.job(ident)
-        assert (r["status"], r["metadata"]["started_at"]) == ("queued", None), r
+        looks = []
+
+        def waits() -> bool:  # again, between two tries
+            looks.append(s.job(ident))
+            return looks[-1]["status"] == "queued"
+
+        assert harness.until(waits, 5) and looks[-1]["metadata"]["started_at"] is None, looks[-1]
         s.stop()
         filler.unlink()
         s.start()
@@ -811,6 +842,15 @@ def send_large(c: service.Client, body: bytes, **headers: str) -> service.Answer
     return c.call("POST", service.JOBS, body=body, headers={"Content-Type": "application/json"} | headers, timeout=60)
 
 
+def put_off(s: service.Service) -> float:
+    """Seconds for which this thread and the service's loop could have run and had no processor: other load's."""
+    told = 0
+    for place in ("thread-self", f"{s.service_pid}/task/{s.service_pid}"):
+        with open(f"/proc/{place}/schedstat") as f:
+            told += int(f.read().split()[1])
+    return told / 1e9
+
+
 def test_large_bodies_keep_nobody_waiting(teams):
     one, two = teams
     twice, sound = large('"0000007":1'), large()
@@ -820,9 +860,9 @@ def test_large_bodies_keep_nobody_waiting(teams):
     def ask() -> None:
         with contextlib.closing(two):
             while not over.is_set():
-                sent = time.monotonic()
+                sent, before = time.monotonic(), put_off(two.service)
                 assert two.get("/healthz").status == 200
-                took.append(time.monotonic() - sent)
+                took.append(time.monotonic() - sent - (put_off(two.service) - before))
                 time.sleep(0.005)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
