@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 
+import harness
 import service
 
 SECONDS = float(os.environ.get("ISLE_TEST_IDLE_SECONDS", "61"))
@@ -30,12 +31,19 @@ def test_sleeps() -> None:
             s.python("return 1")
         assert s.post(service.SESSIONS, {}).status == 201
         s.close()  # a kept connection is closed after a while, which is no idle moment
-        time.sleep(3)  # the store's last lazy write, the launcher's stock
 
         def look() -> dict[str, int]:
             return {k: n for pid in (s.process.pid, *s.below()) for k, n in switches(pid).items()}
 
-        before = look()
+        looks = [look()]
+
+        def quiet() -> bool:  # after the store's last lazy write, and the launcher's stock
+            time.sleep(3)
+            looks.append(look())
+            return looks[-1] == looks[-2]
+
+        assert harness.until(quiet, 20), looks[-2:]
+        before = looks[-1]
         time.sleep(SECONDS)
         after = look()
         assert set(after) == set(before)
