@@ -159,21 +159,28 @@ def test_slots_and_bounds_of_the_queue(service, change):
 
 
 def test_wait_in_the_queue(service, change):
-    def waited(ident: str) -> str:
-        r = service.wait(ident, within=10)
-        assert (r["reason"], r["metadata"]["stage"]) == ("queue_timeout", "queue"), r
-        return r["error"]
-
     session = service.post(f"{API}/sandbox/sessions", {}).data["session_id"]
-    change(SANDBOX_WORKER_CONCURRENCY=1, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
-    with jobs(service, 2) as (_, second):
-        assert waited(second) == "No worker was free within 1 s: the job waited, and was never started"
-    change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
-    with jobs(service, 2, session_id=session) as (_, second):
-        assert waited(second) == "The job waited 1 s for an earlier job of its session, and was never started"
-    change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_TIMEOUT_SECONDS=1, SANDBOX_TEAM_CONCURRENCY=1)
-    with jobs(service, 2) as (_, second):
-        assert waited(second).startswith("The job waited 1 s for another job of its team to end")
+    for slots, fields, why in (
+        ({"SANDBOX_WORKER_CONCURRENCY": 1}, {}, "No worker was free within 1 s: the job waited, and was never started"),
+        (
+            {"SANDBOX_WORKER_CONCURRENCY": 2},
+            {"session_id": session},
+            "The job waited 1 s for an earlier job of its session, and was never started",
+        ),
+        (
+            {"SANDBOX_WORKER_CONCURRENCY": 2, "SANDBOX_TEAM_CONCURRENCY": 1},
+            {},
+            "The job waited 1 s for another job of its team to end",
+        ),
+    ):
+        change(**slots)
+        with jobs(service, 1, **fields) as (first,):
+            assert harness.until(lambda ident=first: service.job(ident)["status"] == "running", 10)
+            change(**slots, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
+            with jobs(service, 1, **fields) as (second,):
+                r = service.wait(second, within=10)
+                assert (r["reason"], r["metadata"]["stage"]) == ("queue_timeout", "queue"), r
+                assert r["error"].startswith(why), r
 
 
 def test_longest_call_of_a_tool(service, change):

@@ -16,16 +16,24 @@ from collections.abc import Iterator
 import harness
 import jsonschema_rs
 import pytest
-from service import JOBS, SESSIONS, Answer, Client, Service, dumps
+from service import JOBS, SESSIONS, Answer, Client, Service, dumps, serving
 from tool_teams import TOOLS, save
 
 SLOW = harness.SLOW
 RUN = f"{TOOLS}/execute"
 SCHEMAS = f"{TOOLS}/schemas"
-BOUND = 3  # seconds of STREAM_TOOL_TIMEOUT_CODE here
+BOUND = 3  # seconds of STREAM_TOOL_TIMEOUT_CODE, where calls are bounded
 BUILT_IN = ["bash", "read", "write", "edit", "artifact", "run_python", "run_javascript"]
-SERVICE_SETTINGS = {"STREAM_TOOL_TIMEOUT_CODE": str(BOUND), "SANDBOX_WORKER_CONCURRENCY": "2"}
+SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "2"}
 pytestmark = pytest.mark.usefixtures("emptied")
+
+
+@pytest.fixture(scope="module")
+def bounded() -> Iterator[Client]:
+    """A team of another one, where calls have little time."""
+    with serving({"STREAM_TOOL_TIMEOUT_CODE": str(BOUND), "SANDBOX_WORKER_CONCURRENCY": "2"}) as s:
+        with s.client(s.new_key("red")) as c:
+            yield c
 
 
 def run(c: Client, name: str, arguments: object = None, **fields: object) -> dict:
@@ -195,28 +203,29 @@ def is_timeout(r: dict, took: float, why: str = "") -> bool:
     return True
 
 
-def test_a_call_ends_at_the_bound(red: Client):
-    save(red, "slow", "import time; time.sleep(60)")
+def test_a_call_ends_at_the_bound(bounded: Client):
+    save(bounded, "slow", "import time; time.sleep(60)")
     began = time.monotonic()
-    r = run(red, "slow", timeout=50)
+    r = run(bounded, "slow", timeout=50)
     assert is_timeout(r, time.monotonic() - began)
-    assert red.job(r["job_id"])["reason"] == "caller_timeout"
+    assert bounded.job(r["job_id"])["reason"] == "caller_timeout"
 
 
-def test_the_wait_in_the_queue_is_part_of_it(red: Client, blue: Client):
+def test_the_wait_in_the_queue_is_part_of_it(bounded: Client):
     """Both workers are busy, and stay so: the call ends unstarted."""
-    save(red, "quick", "return 1")
-    busy = [(c, c.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}})) for c in (red, blue)]
-    assert harness.until(lambda: all(c.job(j)["status"] == "running" for c, j in busy), 10)
+    save(bounded, "quick", "return 1")
+    busy = [bounded.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}) for _ in range(2)]
+    assert harness.until(lambda: all(bounded.job(j)["status"] == "running" for j in busy), 10)
     began = time.monotonic()
-    r = run(red, "quick")
+    r = run(bounded, "quick")
     why = ": it waited for a free worker (SANDBOX_WORKER_CONCURRENCY), and was never started"
     assert is_timeout(r, time.monotonic() - began, why)
-    metadata = red.job(r["job_id"])["metadata"]
+    metadata = bounded.job(r["job_id"])["metadata"]
     assert r["exit_code"] is None and (metadata["started_at"], metadata["stage"]) == (None, "queue"), metadata
-    for c, j in busy:
-        c.cancel(j)
-    assert run(red, "quick")["result"] == 1
+    for j in busy:
+        bounded.cancel(j)
+        bounded.wait(j)
+    assert run(bounded, "quick")["result"] == 1
 
 
 def test_who_leaves_while_a_long_call_is_read(service: Service, red: Client):
@@ -237,20 +246,20 @@ def test_who_leaves_while_a_long_call_is_read(service: Service, red: Client):
     assert sum(r["event"] == "tool called" and r["name"] == "left_early" for r in service.log_rows()) == 1
 
 
-def test_a_call_is_answered_though_its_sandbox_hangs(service: Service, red: Client):
-    save(red, "hangs", "import time; time.sleep(60)")
-    launcher = service.launcher_pid
+def test_a_call_is_answered_though_its_sandbox_hangs(bounded: Client):
+    save(bounded, "hangs", "import time; time.sleep(60)")
+    launcher = bounded.service.launcher_pid
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
-        answer = pool.submit(run, red, "hangs")
-        assert harness.until(lambda: service.one_shot() != [], BOUND)
+        answer = pool.submit(run, bounded, "hangs")
+        assert harness.until(lambda: bounded.service.one_shot() != [], BOUND)
         os.kill(launcher, signal.SIGSTOP)
         try:
-            r = answer.result(20)
+            r = answer.result(20 * SLOW)
         finally:
             os.kill(launcher, signal.SIGCONT)
         assert is_timeout(r, time.monotonic() - began)
-    assert run(red, "hangs", timeout=1)["reason"] == "timeout"
+    assert run(bounded, "hangs", timeout=1)["reason"] == "timeout"
 
 
 def test_a_saved_time_limit_wins_over_the_callers(red: Client):
