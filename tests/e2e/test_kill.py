@@ -109,9 +109,10 @@ def check_noticed(run: Run, what: str) -> None:
     def groups() -> list[str]:
         return host.job_groups({i.number for i in host.nobody_elses(known, run.data)})
 
-    assert host.until(run.is_over, 5) is not None, (what, processes(), run.popen.poll())
-    time.sleep(0.005)  # a walk through /proc can miss the child of a process that ends meanwhile
-    assert processes() == [], what
+    def is_over() -> bool:
+        return run.is_over() and not processes()  # a walk through /proc can miss the child of what ends meanwhile
+
+    assert host.until(is_over, 5) is not None, (what, processes(), run.popen.poll())
     assert host.mounts_of(run.data) == [], what
     if what in ("front+service+launcher", "start-up"):
         return
@@ -190,8 +191,9 @@ def test_kill_at_start_or_end(folders):
 
 
 def test_ten_side_by_side(folders):
-    runs = [
-        isle_over(folders[i % 2]).start("run", "-l", "bash", "-c", f"sleep 0.5; echo {i}; exit {i}") for i in range(10)
+    words = ("run", "--stdin", "-", "-l", "bash", "-c")
+    runs = [  # each is there until it is told to end
+        isle_over(folders[i % 2]).start(*words, f"read x; echo {i}; exit {i}", stdin=subprocess.PIPE) for i in range(10)
     ]
     numbers = set()
 
@@ -199,8 +201,8 @@ def test_ten_side_by_side(folders):
         numbers.update(i.number for i in host.instances(folders))
         return len(numbers) >= 10
 
-    together = host.until(seen, 5)
-    ends = [(p.communicate(timeout=60 * SLOW), p.returncode) for p in runs]
+    together = host.until(seen, 10)
+    ends = [(p.communicate(b"go\n", timeout=60 * SLOW), p.returncode) for p in runs]
     assert [(out, status) for (out, _), status in ends] == [(f"{i}\n".encode(), i) for i in range(10)], ends
     assert together is not None and len(numbers) >= 10, numbers
     assert host.instances(folders) == []
