@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pathlib
 import shutil
 import subprocess
 
@@ -219,22 +221,31 @@ def test_a_caller_with_odd_habits(probe):
         assert hard >= 65536 and f["nproc"] == "-1", f  # a job may have that many
 
 
+def occupied(folder: pathlib.Path, place: str, pid: int) -> pathlib.Path:
+    """A group of the number above all that are there. Whoever starts just now may take it first, or tidy it away."""
+    folder.mkdir(exist_ok=True)
+    while True:
+        group = folder / str(max((int(i.name) for i in folder.glob("*/")), default=-1) + 1)
+        with contextlib.suppress(FileExistsError, FileNotFoundError):
+            group.mkdir()
+            (group / place).mkdir(exist_ok=not place)
+            (group / place / "cgroup.procs").write_text(str(pid))
+            return group
+
+
 @pytest.mark.parametrize("place", ["", "service"])
 def test_groups_of_a_stranger_are_not_taken(probe, place):
     """A number whose group holds processes is somebody's, whatever its lock file says; all of it stays."""
     mount = next((m for m in leftovers.cgroup_mounts() if (m / "cgroup.controllers").exists()), None)
     if mount is None:
         pytest.skip("no v2 tree")
-    number = max((int(i.name) for i in (mount / "isle").glob("*/")), default=-1) + 1
-    group = mount / "isle" / str(number)
-    sleeper = subprocess.Popen(["sleep", "30"])
+    sleeper = subprocess.Popen(["sleep", "120"])
+    group = occupied(mount / "isle", place, sleeper.pid)
     try:
-        (group / place).mkdir(parents=True)
-        (group / place / "cgroup.procs").write_text(str(sleeper.pid))
         if place:
             (group / "j1").mkdir()
         taken = [fields(probe("report").stdout)["instance"] for _ in range(2)]
-        assert str(number) not in taken and sleeper.poll() is None, taken
+        assert group.name not in taken and sleeper.poll() is None, taken
         assert not place or (group / "j1").is_dir()
     finally:
         sleeper.kill()
