@@ -8,6 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -86,10 +87,7 @@ def server(tmp_path: pathlib.Path) -> Iterator[Server]:
 
 
 def until(what, seconds: float = 5.0) -> None:
-    deadline = time.monotonic() + seconds * harness.SLOW
-    while not what():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    assert harness.until(what, seconds, 0.01)
 
 
 def curl(*arguments: str, data: bytes = b"") -> bytes:
@@ -212,8 +210,12 @@ def test_garbage_leaves_nothing(server: Server):
             s.sendall(os.urandom(1 + i * 37 % 3000))
             s.shutdown(socket.SHUT_WR)
             everything(s)
-    state = server.state()
-    assert sum(state["ends"]) == state["begun"] - 1
+
+    def all_over() -> bool:
+        state = server.state()
+        return sum(state["ends"]) == state["begun"] - 1
+
+    until(all_over)  # whose peer has gone may still be noticed
     until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 16)
 
 
@@ -228,9 +230,12 @@ def test_many_slow_peers_and_one_that_is_not(tmp_path: pathlib.Path):
                     i % 4
                 ]
             )
-        began = time.monotonic()
-        assert server.get() == b"hello\n"
-        assert time.monotonic() - began < 0.5 * harness.SLOW
+        took: list[float] = []
+        while len(took) < 3 and (not took or took[-1] >= 0.5 * harness.SLOW):  # a busy host may be late once
+            began = time.monotonic()
+            assert server.get() == b"hello\n"
+            took.append(time.monotonic() - began)
+        assert took[-1] < 0.5 * harness.SLOW, took
         for i in range(0, 190, 4):  # began a head and never ended it
             assert everything(slow[i]).startswith(b"HTTP/1.1 408 ")
         for s in slow:
@@ -306,21 +311,27 @@ def test_a_peer_that_goes_is_noticed(server: Server):
         assert server.state()["gone"] == 0
     until(lambda: server.state()["gone"] == 1, 1.0)
     with server.dial() as s:
-        before = server.state()["ends"][2]
+        first = server.state()
+        before, asked = first["ends"][2], itertools.count(first["begun"] + 1)
         s.sendall(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-        time.sleep(0.1)
+        until(lambda: server.state()["begun"] > next(asked))  # which counts the question itself
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     until(lambda: server.state()["ends"][2] == before + 1, 1.0)
 
 
 def test_an_idle_server_sleeps(server: Server):
     assert server.get() == b"hello\n"
-    time.sleep(0.2)
 
     def switches() -> int:
         status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
         return int(status.split("\nvoluntary_ctxt_switches:")[1].split()[0])
 
+    def sleeps() -> bool:
+        before = switches()
+        time.sleep(0.5)
+        return switches() == before
+
+    until(sleeps)  # the end of the connection is seen
     before = switches()
     time.sleep(2)
     assert switches() == before
