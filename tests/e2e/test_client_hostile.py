@@ -420,7 +420,7 @@ def test_a_download_that_is_interrupted_leaves_nothing(server, tmp_path):
     server.said[GET] = say
     env = {"PATH": "/usr/bin:/bin", "ISLE_URL": server.url}
     p = subprocess.Popen([harness.ISLE, "files", "get", "s:x"], cwd=tmp_path, env=env, stderr=subprocess.PIPE)
-    assert begun.wait(10)
+    assert begun.wait(10 * harness.SLOW)
     harness.until(lambda: list(tmp_path.iterdir()), 5)
     p.send_signal(signal.SIGINT)
     _, said = p.communicate(timeout=5 * harness.SLOW)
@@ -573,10 +573,10 @@ def test_a_second_signal_does_not_wait_for_the_service(server):
     env = {"PATH": "/usr/bin:/bin"}
     words = [harness.ISLE, "run", "--url", server.url, "-l", "python", "-c", "1"]
     p = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert begun.wait(10)
+    assert begun.wait(10 * harness.SLOW)
     begun.clear()
     p.send_signal(signal.SIGINT)
-    assert begun.wait(5), "no request to cancel"
+    assert begun.wait(5 * harness.SLOW), "no request to cancel"
     p.send_signal(signal.SIGINT)
     out, err = p.communicate(timeout=5 * harness.SLOW)
     assert (p.returncode, out) == (130, b"") and b"cancelled" in err
