@@ -388,5 +388,5 @@ try: print("unheard", flush=True)
 except OSError: pass
 time.sleep(60)
 """
-    r = isle.command(["python3", "-c", code], "--timeout", "1", within=8)
+    r = isle.command(["python3", "-c", code], "--timeout", "4", within=12)
     assert r.reason == "timeout" and r.lines == ["before", "refused", "unheard"], r.result

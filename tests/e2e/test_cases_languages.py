@@ -39,7 +39,7 @@ def test_NOD_06_promise_that_never_settles(isle):
 
 
 def test_NOD_07_endless_timer(isle):
-    r = isle.js("let n = 0; setInterval(() => console.log(n++), 500)", "--timeout", "2")
+    r = isle.js("let n = 0; setInterval(() => console.log(n++), 500)", "--timeout", "4")
     assert r.reason == "timeout" and r.lines[:2] == ["0", "1"], r.result
 
 

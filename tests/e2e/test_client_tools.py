@@ -172,7 +172,7 @@ def test_every_wrong_argument_is_named(me, echo):
 
 def test_a_tool_that_fails_ends_as_a_job_does(me, tmp_path):
     (tmp_path / "f.py").write_text("import sys, time\nprint('on the way')\ntime.sleep(params['s'])\nsys.exit(7)\n")
-    me.said("create", tmp_path / "f.py", "-p", "s:number=0", "--timeout", "1")
+    me.said("create", tmp_path / "f.py", "-p", "s:number=0", "--timeout", "3")
     r = me.words("run", "f")
     assert (r.returncode, r.stdout) == (7, b"on the way\n"), r
     r = me.words("run", "f", "s=20", "--timeout", "9")  # the saved time counts

@@ -162,7 +162,7 @@ elif os.fork() == 0: name = "session"; os.setsid()
 signal.signal(signal.SIGTERM, heard)
 time.sleep(30)
 """
-    r = isle.command(["python3", "-c", code], "--timeout", "1")
+    r = isle.command(["python3", "-c", code], "--timeout", "3")
     assert r.reason == "timeout" and sorted(r.lines) == ["child heard", "main heard", "session heard"], r.result
 
 

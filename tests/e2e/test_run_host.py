@@ -138,7 +138,7 @@ def test_KER_06_the_second_lines_hold(isle):
     """Without groups the number of processes is bounded by the job's own uid, and time by the clock."""
     bomb = ["bash", "-c", "f(){ f | f & }; f; sleep 20"]
     shell = "umount -R /sys/fs/cgroup"
-    r = isle.command(bomb, "--pids", "32", "--timeout", "2", prefix=elsewhere(shell))
+    r = isle.command(bomb, "--pids", "32", "--timeout", "4", prefix=elsewhere(shell))
     assert r.reason in ("timeout", "error"), r.result
     assert "Resource temporarily unavailable" in r.stderr
     assert leftovers.nothing_runs(3)

@@ -192,7 +192,7 @@ def test_gone_with_the_result(isle):
     assert isle
     from service import serving
 
-    with serving({"SANDBOX_RESULT_TTL_SECONDS": "2"}) as s:
+    with serving({"SANDBOX_RESULT_TTL_SECONDS": "5"}) as s:
         r = run(s, "open('f','w').write('1')", ["f"])
         assert s.get(r["artifacts"][0]["url"]).status == 200
         folder = s.data / "serve/artifacts"

@@ -168,7 +168,7 @@ def test_limits_without_groups(isle, account):
     assert isle.js("return Buffer.alloc(40 << 20).length", "--memory", "256").result["result"] == 40 << 20
     r = isle.sh("while :; do :; done", "--cpu-seconds", "1", "--timeout", "20")
     assert r.reason == "error" and r.result["signal"] == signal.SIGXCPU, r.result
-    r = isle.command(["bash", "-c", "f(){ f | f & }; f; sleep 20"], "--pids", "32", "--timeout", "2")
+    r = isle.command(["bash", "-c", "f(){ f | f & }; f; sleep 20"], "--pids", "32", "--timeout", "4")
     assert r.reason in ("timeout", "error") and "Resource temporarily unavailable" in r.stderr
     assert harness.until(lambda: not running(account), 10)
 
