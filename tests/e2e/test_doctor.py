@@ -258,10 +258,14 @@ def test_doctor_interrupted(isle, after):
 
     A quick host has ended the self-test, a matter of 0.3 s, before the last of the signals.
     """
-    p = isle.start("doctor")
-    time.sleep(after * harness.SLOW)
-    p.send_signal(signal.SIGINT)
-    out, _ = p.communicate(timeout=60)
-    too_late = after > 0.1 and p.returncode == 0 and b"self-test" in out
-    assert too_late or (p.returncode in (130, -signal.SIGINT) and b"self-test" not in out), (p.returncode, out)
-    assert_nothing_planted()
+    for _ in range(5):  # a busy host may put us aside for as long
+        p = isle.start("doctor")
+        time.sleep(after * harness.SLOW)
+        p.send_signal(signal.SIGINT)
+        out, _ = p.communicate(timeout=60)
+        too_late = p.returncode == 0 and b"self-test" in out
+        assert too_late or (p.returncode in (130, -signal.SIGINT) and b"self-test" not in out), (p.returncode, out)
+        assert_nothing_planted()
+        if not too_late:
+            break
+    assert after > 0.1 or not too_late

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import subprocess
 
 import harness
 import pytest
@@ -38,10 +39,11 @@ def test_streams_stay_apart(isle):
 
 
 def test_output_is_live(isle):
-    p = isle.start("run", "-l", "bash", "-c", "echo first; sleep 3; echo last")
+    words = ("run", "--stdin", "-", "-l", "bash", "-c", "echo first; read x; echo last")
+    p = isle.start(*words, stdin=subprocess.PIPE)
     assert p.stdout.readline() == b"first\n"
     assert p.poll() is None, "the first line came only at the end"
-    assert p.communicate(timeout=10 * SLOW)[0] == b"last\n"
+    assert p.communicate(b"go on\n", timeout=10 * SLOW)[0] == b"last\n"
 
 
 @pytest.mark.parametrize(

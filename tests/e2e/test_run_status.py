@@ -131,9 +131,11 @@ def test_usage_figures(isle):
 import os, time
 b = bytearray(60 << 20)
 for i in range(0, len(b), 4096): b[i] = 1
+all_there, told = os.pipe()
 for _ in range(5):
     if os.fork() == 0:
-        time.sleep(0.5); os._exit(0)
+        os.close(told); os.read(all_there, 1); time.sleep(0.5); os._exit(0)
+os.close(told)
 begin = time.process_time()
 while time.process_time() - begin < 0.3: pass
 open("f", "wb").write(b"x" * (3 << 20))

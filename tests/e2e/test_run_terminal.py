@@ -144,7 +144,7 @@ def test_no_summary_with_json(isle):
 def test_second_signal_does_not_wait(isle):
     """A job that ignores TERM has half a second; the second Ctrl-C takes that too."""
     took = []
-    while len(took) < 3 and (not took or took[-1] >= 0.45):  # a busy machine may miss it once
+    while len(took) < 6 and (not took or took[-1] >= 0.45):  # a busy machine may miss it, not each time
         p = isle.start("run", "-l", "bash", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done")
         assert p.stdout.readline() == b"begun\n"
         begin = time.monotonic()

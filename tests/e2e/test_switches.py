@@ -242,7 +242,7 @@ def test_service_refuses_what_waits_when_it_is_told_to():
         folder.chmod(0o755)
         file.write_text("SANDBOX_WORKER_CONCURRENCY=1\n")
         with service.serving(None, "--config", str(file)) as s:
-            first = s.submit({"command": ["sleep", "2"]})
+            first = s.submit({"command": ["sleep", str(2 * harness.SLOW)]})
             assert harness.until(lambda: s.job(first)["status"] == "running", 10)
             second = s.submit({"command": ["true"]})
             file.write_text("SANDBOX_WORKER_CONCURRENCY=1\nSANDBOX_RUNTIME_ENABLED=false\n")
