@@ -390,7 +390,7 @@ def test_changes_of_one_version_at_once(service, a):
 
 def test_a_tool_that_goes_or_changes_while_it_runs(service, a):
     """A call is of the version that it began with, whatever becomes of the tool meanwhile."""
-    code = "import time; time.sleep(1); return 'old'"
+    code = "import time; time.sleep(2); return 'old'"
     for change in (
         lambda c, path: c.call("PUT", path, {"code_config": {"language": "python", "code": "return 'new'"}}),
         lambda c, path: c.post(f"{path}/toggle", {"is_enabled": False}),
@@ -398,8 +398,11 @@ def test_a_tool_that_goes_or_changes_while_it_runs(service, a):
     ):
         t = save(a, f"t{time.monotonic_ns()}", code)
 
-        def late(c: Client, change=change, t=t) -> Answer:
-            time.sleep(0.4)
+        def called(name: str = t["name"]) -> bool:
+            return any(r["event"] == "tool called" and r["name"] == name for r in service.log_rows())
+
+        def late(c: Client, change=change, t=t, called=called) -> Answer:
+            assert harness.until(called, 5)
             return change(c, f"{TOOLS}/{t['id']}")
 
         ran, changed = at_once(service, a.key, [lambda c, t=t: run(c, t["name"]), late])
@@ -409,16 +412,18 @@ def test_a_tool_that_goes_or_changes_while_it_runs(service, a):
     stop = time.monotonic() + 1.5
 
     def toggle(c: Client) -> Answer:
-        while time.monotonic() < stop:
+        while True:
             r = c.post(f"{TOOLS}/{t['id']}/toggle", {})
-        return r
+            if time.monotonic() > stop:
+                return r
 
     def call(c: Client) -> Answer:
-        while time.monotonic() < stop:
+        while True:
             r = run(c, "flip")
             assert r.status in (200, 403), r
             assert r.status == 403 or r.data["result"] == 1
-        return r
+            if time.monotonic() > stop:
+                return r
 
     at_once(service, a.key, [toggle, toggle, call, call])
 
@@ -474,7 +479,7 @@ def test_schemas_while_others_unshare(service, a, b):
     def come_and_go() -> int:
         rounds = 0
         with service.client(b.key) as c:
-            while not stop.is_set():
+            while not stop.is_set() or rounds == 0:
                 for path in paths:
                     assert c.call("DELETE", f"{path}/a").status == 200
                     assert c.post(path, share).status == 200

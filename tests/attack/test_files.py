@@ -265,7 +265,7 @@ def test_D21_traces(files):
 def test_D22_two_at_once(files, canary):
     swap = f"while test ! -e stop; do mv input input_; ln -s {canary.folder} input; rm input; mv input_ input; done"
     a = files.c.submit(
-        {"command": ["bash", "-c", swap], "session_id": files.session, "limits": {"timeout_seconds": 20}}
+        {"command": ["bash", "-c", swap], "session_id": files.session, "limits": {"timeout_seconds": 60}}
     )
     assert harness.until(lambda: files.c.job(a)["status"] == "running", 10)
     staged = {"target_path": "/workspace/input/new.txt", "content_base64": "eA=="}

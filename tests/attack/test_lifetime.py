@@ -66,8 +66,10 @@ for i in range(300):
         if os.fork() == 0: os._exit(0)
         os._exit(0)
     os.waitpid(p, 0)
-time.sleep(0.2)
-print(sum(1 for p in os.listdir("/proc") if p.isdigit()) <= 3)
+def few(): return sum(1 for p in os.listdir("/proc") if p.isdigit()) <= 3
+end = time.monotonic() + 10
+while not few() and time.monotonic() < end: time.sleep(0.05)
+print(few())
 """
     held(isle.command(["python3", "-c", code], "--pids", "16"), "True")
 
@@ -128,9 +130,9 @@ def test_B10_a_real_kill(isle):
 
 
 def test_B12(isle):
-    r = attack(isle, "B12.py", *LIMIT)
-    timed_out(r, TIME, TIME + 1)
-    assert set(r.stdout) == {"."} and 1.6 * TIME <= len(r.stdout) <= 2.8 * TIME
+    r = attack(isle, "B12.py", "--timeout", "5")
+    timed_out(r, 5, 6)
+    assert set(r.stdout) == {"."} and 8 <= len(r.stdout) <= 14
 
 
 def test_B13(isle):
@@ -159,13 +161,21 @@ def test_B15(isle):
     assert r.result["truncated"]["stdout"] is True
 
 
+def end_of_input(isle, **kw) -> None:
+    """At once; on a busy host the program may be set aside just then, but not each time."""
+    tries: list[harness.Run] = []
+    while len(tries) < 5 and (not tries or tries[-1].lines != ["0 0.0"]):
+        tries.append(attack(isle, "B17.py", *LIMIT, **kw))
+        assert tries[-1].lines and tries[-1].lines[0].startswith("0 "), tries[-1].result
+    held(tries[-1], "0 0.0")
+
+
 def test_B17(isle):
-    held(attack(isle, "B17.py", *LIMIT), "0 0.0")
+    end_of_input(isle)
 
 
 def test_B17_never_the_callers(isle):
-    r = attack(isle, "B17.py", *LIMIT, input=b"typed at the terminal\n")
-    held(r, "0 0.0")
+    end_of_input(isle, input=b"typed at the terminal\n")
 
 
 def test_B18(isle):
@@ -240,7 +250,7 @@ def test_B21(isle):
 
 def test_a_start_with_other_locks_leaves_a_running_jobs_files(isle, tmp_path):
     """Lock files may lie elsewhere, or have been cleaned away; whoever empties a folder asks the folder itself."""
-    p = isle.start("run", "--disk", "200", "-l", "bash", "-c", "echo kept > f; echo up; sleep 1; cat f")
+    p = isle.start("run", "--disk", "200", "-l", "bash", "-c", "echo kept > f; echo up; sleep 2; cat f")
     assert p.stdout.readline() == b"up\n"
     assert isle.sh("echo other", "--disk", "200", env={"SANDBOX_RUN_DIR": str(tmp_path / "locks")}).lines == ["other"]
     assert p.communicate(timeout=20)[0] == b"kept\n" and p.returncode == 0

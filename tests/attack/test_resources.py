@@ -180,7 +180,7 @@ def test_F10(isle):
     before = harness.kernel_log_lines()
     r = attack(isle, "F10.py", *LIMITS, within=30)
     assert r.reason in ("ok", "timeout"), r.result
-    if before is not None:
+    if before is not None and not harness.SHARED_HOST:  # the log is the whole host's
         assert harness.kernel_log_lines() - before < 100
 
 

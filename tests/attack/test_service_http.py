@@ -8,6 +8,7 @@ import gzip
 import itertools
 import resource
 import socket
+import statistics
 import time
 import urllib.parse
 
@@ -177,11 +178,13 @@ BODIES = {
 @pytest.mark.parametrize("name", BODIES)
 def test_H04_large_and_deep(service: Service, a: Client, name):
     body, status = BODIES[name]
-    begin = time.monotonic()
-    r = a.call("POST", EXECUTE, body=body, headers=JSON)
-    took = time.monotonic() - begin
-    assert r.status == status and r.code != 0 and len(r.body) < 8192, (r.status, r.body[:200])
-    assert took < (2 if len(body) > 1 << 20 else 0.3) * harness.SLOW
+    bound, took = (2 if len(body) > 1 << 20 else 0.3) * harness.SLOW, []
+    while len(took) < 3 and (not took or took[-1] >= bound):  # a busy host may be late once
+        begin = time.monotonic()
+        r = a.call("POST", EXECUTE, body=body, headers=JSON)
+        took.append(time.monotonic() - begin)
+        assert r.status == status and r.code != 0 and len(r.body) < 8192, (r.status, r.body[:200])
+    assert took[-1] < bound, took
 
 
 def test_H04_memory_comes_back(service: Service, a: Client):
@@ -212,12 +215,14 @@ def test_H05_slow_and_many(service: Service, a: Client, keys):
                 socket.create_connection(("127.0.0.1", service.port), 10, (f"127.0.2.{i % 250 + 1}", 0))
             )
             s.sendall(starts[i % len(starts)])
-        for _ in range(3):
+        took = []
+        for _ in range(5):
             with service.client(keys["a"]["key"]) as fresh:
                 begin = time.monotonic()
                 assert fresh.get(JOBS).status == 200
-                assert time.monotonic() - begin < 0.5 * harness.SLOW
+                took.append(time.monotonic() - begin)
                 assert fresh.python("return 1")["result"] == 1
+        assert statistics.median(took) < 0.5 * harness.SLOW, took  # the host may be busy once
     for _ in range(2000):
         socket.create_connection(("127.0.0.1", service.port), 10).close()
     assert harness.until(lambda: service.figures().descriptors < 120, 10), service.figures()
