@@ -15,6 +15,7 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable
 
 import harness
@@ -45,11 +46,17 @@ def make_set(name: str, fill: Callable[[pathlib.Path], None]) -> str:
 
 
 def fetch(*command: str | os.PathLike, cwd: pathlib.Path, env: dict[str, str] | None = None) -> None:
-    """Runs what downloads; without the network the test fails, and says so."""
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, env=os.environ | (env or {}), check=False)
-    if done.returncode != 0:
-        said = (done.stdout + done.stderr)[-1500:]
-        raise AssertionError(f"what the test runs could not be fetched: {' '.join(map(str, command))}\n{said}")
+    """Runs what downloads; without the network the test fails, and says so. A mirror may fail once."""
+    for pause_s in (3, 15, None):
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, env=os.environ | (env or {}), check=False
+        )
+        if done.returncode == 0:
+            return
+        if pause_s:
+            time.sleep(pause_s)
+    said = (done.stdout + done.stderr)[-1500:]
+    raise AssertionError(f"what the test runs could not be fetched: {' '.join(map(str, command))}\n{said}")
 
 
 # ---------------------------------------------------------------------------------------------------------
