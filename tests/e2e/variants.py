@@ -250,7 +250,12 @@ def add_account(name: str, subordinate: bool) -> None:
         keys[f"SUB_{kind}_COUNT"] = 65536 if subordinate else 0
     words = [word for key, value in keys.items() for word in ("-K", f"{key}={value}")]
     command = ["useradd", *words, "-M", "-U", "-d", str(HOME / "home"), "-s", "/bin/sh", name]
-    subprocess.run(command, check=True, timeout=60, capture_output=True)
+    for _ in range(10):  # another session may hold the lock of /etc/passwd longer than useradd waits for it
+        done = subprocess.run(command, check=False, timeout=60, capture_output=True)
+        if done.returncode == 0:
+            return
+        time.sleep(1)
+    done.check_returncode()
 
 
 @contextlib.contextmanager
@@ -286,7 +291,7 @@ def account(isle: pathlib.Path, variant: Variant = NOW) -> Iterator[Account | No
         for group in groups:
             remove_group(group)
         subprocess.run(["userdel", name], check=False, timeout=60, capture_output=True)
-        shutil.rmtree(HOME, ignore_errors=True)
+        remove(HOME)
 
 
 def remove_group(group: pathlib.Path) -> None:
@@ -297,6 +302,11 @@ def remove_group(group: pathlib.Path) -> None:
         if not group.exists():
             return
         time.sleep(0.05)
+
+
+def remove(folder: pathlib.Path) -> None:
+    """Also a tree that is deeper than Python's stack, which a failed test may leave."""
+    subprocess.run(["rm", "-rf", "--one-file-system", folder], check=False, capture_output=True)
 
 
 def give(path: pathlib.Path) -> None:
@@ -339,4 +349,4 @@ def folder(prefix: str) -> Iterator[pathlib.Path]:
         give(made)
         yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        remove(made)
