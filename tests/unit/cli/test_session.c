@@ -172,7 +172,7 @@ static pid_t start_service(void (*serve)(struct service *), int *ret_sock)
     assert_true(pid >= 0);
     if (pid == 0) {
         close(pair[0]);
-        alarm(10);
+        alarm(60);
         struct service s = {.sock = pair[1]};
         frame_decoder_init(&s.in, FRAME_FROM_FRONT);
         serve(&s);
@@ -331,7 +331,7 @@ static void flood_into(int (*reader)(int), bool expect_error)
     assert_true(child >= 0);
     if (child == 0) {
         close(ends[1]);
-        alarm(10);
+        alarm(60);
         _exit(reader(ends[0]));
     }
     close(ends[0]);

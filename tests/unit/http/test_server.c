@@ -342,12 +342,12 @@ static void who_sends_too_much_reads_why_behind_it(void **state)
         routes.config.linger_max_ms = stops ? 60000 : 300;
         start();
         fd = dial();
+        uint64_t from = clock_now_ns();
         say(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 33554432\r\n\r\n", 9999);
         turn(20);
         if (stops) {
             http_server_stop(server, NULL, NULL);
         }
-        uint64_t from = clock_now_ns();
         assert_true(send_all(fd, LENGTH, 10) < LENGTH);
         assert_in_range((clock_now_ns() - from) / NS_PER_MS, 100, 4900);
         close(fd);
@@ -540,11 +540,14 @@ static void a_held_body_stays_with_its_sender(void **state)
     close(fd);
 }
 
+// Below what any of these times is by default, and above what a busy host adds to one.
+enum { LATE_MS = 9000 };
+
 // The time until the server closes, in ms.
 static unsigned until_closed(int fd, struct got *ret)
 {
     uint64_t from = clock_now_ns();
-    *ret = hear(fd, 3000);
+    *ret = hear(fd, LATE_MS);
     assert_true(ret->closed);
     return (unsigned)((clock_now_ns() - from) / NS_PER_MS);
 }
@@ -559,13 +562,13 @@ static void slow_peers_are_given_up(void **state)
     start();
     struct got g;
     int fd = dial(); // says nothing
-    assert_in_range(until_closed(fd, &g), 140, 2900);
+    assert_in_range(until_closed(fd, &g), 140, LATE_MS);
     assert_int_equal(g.len, 0);
     close(fd);
 
     fd = dial();
     say(fd, "GET / HT", 9999);
-    assert_in_range(until_closed(fd, &g), 50, 2900);
+    assert_in_range(until_closed(fd, &g), 50, LATE_MS);
     assert_memory_equal(g.text, "HTTP/1.1 408 ", 13);
     close(fd);
 
@@ -573,18 +576,18 @@ static void slow_peers_are_given_up(void **state)
     say(fd, "POST /echo HTTP/1.1\r\n" H "Content-Length: 1000\r\n\r\n", 9999);
     uint64_t from = clock_now_ns();
     unsigned refused = routes.refused;
-    while (routes.refused == refused && clock_now_ns() - from < 3 * NS_PER_S) {
+    while (routes.refused == refused && clock_now_ns() - from < LATE_MS * NS_PER_MS) {
         say(fd, "x", 1);
         turn(10);
     }
-    assert_in_range((clock_now_ns() - from) / NS_PER_MS, 70, 2900);
+    assert_in_range((clock_now_ns() - from) / NS_PER_MS, 70, LATE_MS + 1000);
     assert_int_equal(routes.refused_status, 408);
     close(fd);
 
     fd = dial(); // asks for much and reads nothing
     say(fd, GET("/sized?n=50000000"), 9999);
     from = clock_now_ns();
-    while (routes.ends[HTTP_END_GONE] == 0 && clock_now_ns() - from < 3 * NS_PER_S) {
+    while (routes.ends[HTTP_END_GONE] == 0 && clock_now_ns() - from < LATE_MS * NS_PER_MS) {
         turn(10);
     }
     assert_int_equal(routes.ends[HTTP_END_GONE], 1);

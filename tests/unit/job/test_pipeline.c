@@ -66,7 +66,7 @@ static void sink_done(void *ctx, struct result *r)
 }
 
 // A command job with a folder workspace below a root of the test's own.
-static void begin(struct bench *b, const char *artifact)
+static void begin_for(struct bench *b, unsigned seconds, const char *artifact)
 {
     *b = (struct bench){.live = BUF_INIT(1 << 20)};
     fake_begin(&b->fake);
@@ -92,12 +92,15 @@ static void begin(struct bench *b, const char *artifact)
     struct job j;
     struct job_error e;
     int n = snprintf(text, sizeof text,
-                     "{\"command\":[\"x\"],\"limits\":{\"timeout_seconds\":1,\"disk_mb\":100}%s}",
-                     artifact);
+                     "{\"command\":[\"x\"],\"limits\":{\"timeout_seconds\":%u,\"disk_mb\":100}%s}",
+                     seconds, artifact);
     assert_int_equal(job_parse(text, (size_t)n, 0, &j, &e), 0);
     assert_int_equal(
         pipeline_start(b->fake.loop, b->fake.runner, &b->config, &j, &b->sink, &b->pipeline), 0);
 }
+
+// With more time than a busy host takes for the rest.
+static void begin(struct bench *b, const char *artifact) { begin_for(b, 60, artifact); }
 
 static void end(struct bench *b)
 {
@@ -183,16 +186,16 @@ static void a_timeout_stands_though_the_job_then_exits_well(void **state)
     (void)state;
     struct bench b;
     int fds[PLAN_N_START_FDS];
-    begin(&b, "");
+    begin_for(&b, 1, "");
     struct plan_request q = started(&b, fds);
-    say_executed(&b, q.tag);
     uint64_t from = clock_now_ns();
+    say_executed(&b, q.tag);
     struct plan_request term = fake_hear(&b.fake, NULL);
     uint64_t after_ms = (clock_now_ns() - from) / NS_PER_MS;
     assert_int_equal(term.op, PLAN_SIGNAL);
     assert_int_equal(term.signal, SIGTERM);
     assert_int_equal(term.id, 5);
-    assert_true(after_ms >= 990 && after_ms < 5000);
+    assert_true(after_ms >= 990 && after_ms < 30000);
     say_end(&b, q.tag, 0, 0);
     step_until_done(&b);
     assert_int_equal(b.seen.reason, REASON_TIMEOUT);
@@ -207,7 +210,7 @@ static void time_counts_from_the_program_not_from_the_request(void **state)
     (void)state;
     struct bench b;
     int fds[PLAN_N_START_FDS];
-    begin(&b, "");
+    begin_for(&b, 1, "");
     struct plan_request q = started(&b, fds);
     for (uint64_t until = clock_now_ns() + 1200 * NS_PER_MS; clock_now_ns() < until;) {
         loop_step(b.fake.loop, 50); // a launcher that is slow
@@ -232,9 +235,9 @@ static void a_cancel_before_the_program_runs_reaches_it(void **state)
     pipeline_cancel(b.pipeline);
     loop_step(b.fake.loop, 0);
     assert_true(fake_hears_nothing(&b.fake)); // it has no number yet
+    uint64_t from = clock_now_ns();
     say_executed(&b, q.tag);
     assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_SIGNAL);
-    uint64_t from = clock_now_ns();
     assert_int_equal(fake_hear(&b.fake, NULL).op, PLAN_KILL);
     assert_true(clock_now_ns() - from >= 490 * NS_PER_MS);
     say_end(&b, q.tag, -1, PLAN_KILLED);
@@ -382,7 +385,7 @@ static void a_held_job_is_not_read_but_ends_in_time(void **state)
     (void)state;
     struct bench b;
     int fds[PLAN_N_START_FDS];
-    begin(&b, "");
+    begin_for(&b, 1, "");
     struct plan_request q = started(&b, fds);
     say_executed(&b, q.tag);
     pipeline_hold(b.pipeline, true);
@@ -541,7 +544,7 @@ static void a_launcher_that_does_not_answer_is_not_waited_for(void **state)
     end(&b);
 
     begin(&b, "");
-    b.config.launcher_patience_ms = 100;
+    b.config.launcher_patience_ms = 1000;
     struct plan_request q = started(&b, fds);
     say_executed(&b, q.tag);
     assert_int_equal(write(fds[PLAN_FD_STDOUT], "x", 1), 1);
