@@ -339,10 +339,15 @@ def build_container(to: pathlib.Path) -> pathlib.Path:
     return to / "container"
 
 
+# By this session; names are never used again.
+FOLDERS: set[str] = set()
+
+
 @contextlib.contextmanager
 def folder(prefix: str) -> Iterator[pathlib.Path]:
     """A new folder in /var/tmp that the account of this session owns (root's without one)."""
     made = pathlib.Path(tempfile.mkdtemp(prefix=prefix, dir="/var/tmp"))
+    FOLDERS.add(str(made))
     try:
         if Session.account:
             made.chmod(0o755)
