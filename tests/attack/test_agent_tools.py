@@ -153,9 +153,12 @@ def test_F07_empty_files_and_folders(a_team):
         assert a.call("write", path="new", content="")["success"] is False
         assert a.move(deep[0], "new/folder/f").status == 404
         assert a.call("write", path=deep[0], content="")["success"]  # what is there can be made smaller
-        a.sh("rm -r /workspace/*")
-        time.sleep(SOON)  # until it is counted again, which no call has to ask for
-        assert a.call("write", path="new", content="")["success"]
+        # On a busy host the job is seen to be over its disk's limit before it has removed enough: then once more.
+        assert harness.until(lambda: a.sh("rm -r /workspace/*")["success"], 20)
+        assert harness.until(lambda: s.metric("isle_sessions_disk_bytes") < 1 << 20, 5)
+        time.sleep(0.3 * SOON)  # until it is counted again, which no call has to ask for
+        r = a.call("write", path="new", content="")
+        assert r["success"], r
 
 
 # ---- FS-12, FS-05: one rule for all tools
