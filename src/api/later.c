@@ -91,9 +91,7 @@ static void answer_written(struct api_call *c)
 // The envelope has a copy: whoever does not read the answer holds it once, not twice.
 static void shared_written(struct api_call *c)
 {
-    shared_release(c->shared);
-    c->shared = NULL;
-    c->shared_len = 0;
+    api_call_unshare(c);
     answer_written(c);
 }
 
@@ -117,17 +115,33 @@ void api_reply_written(struct api_call *c, int status, size_t bytes,
     api_work(c, bytes, write_answer, answer_written);
 }
 
-void api_call_share(struct api_call *c, const char *json, size_t len)
+bool api_call_share(struct api_call *c, const char *json, size_t len)
 {
+    if (c->over || http_hold(c->r, len)) {
+        return false;
+    }
     shared_hold(json);
-    shared_release(c->shared);
     c->shared = json;
     c->shared_len = len;
+    return true;
+}
+
+void api_call_unshare(struct api_call *c)
+{
+    if (!c->over) { // what a request holds goes with it
+        http_unhold(c->r, c->shared_len);
+    }
+    shared_release(c->shared);
+    c->shared = NULL;
+    c->shared_len = 0;
 }
 
 void api_reply_shared(struct api_call *c, int status, const char *json, size_t len)
 {
-    api_call_share(c, json, len);
+    if (!api_call_share(c, json, len)) {
+        api_fail_busy(c);
+        return;
+    }
     c->answer_status = status;
     api_work(c, len, write_shared, shared_written);
 }
