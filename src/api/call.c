@@ -116,6 +116,7 @@ static void send_envelope(struct api_call *c, int status, enum api_code code,
     buf_reserve(&out, (data ? data->len : 0) + ENVELOPE_BYTES);
     api_envelope_write(&out, code, data, msg);
     c->status = status;
+    api_call_grown(c);
     if (out.error) {
         buf_free(&out);
         c->status = 500;

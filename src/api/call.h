@@ -118,7 +118,7 @@ struct api_call {
     void (*run)(struct api_call *c), (*run_then)(struct api_call *c);
     void (*write)(struct api_call *c, struct buf *data);
     const char *shared; // held: what is read, or sent
-    size_t shared_len;
+    size_t shared_len, grown;
     struct buf data, answer; // what the envelope is to hold; the envelope
     int answer_status;
 };
@@ -153,6 +153,9 @@ void api_fail(struct api_call *c, enum api_code code, const char *format, ...)
 // 429 and 503, with Retry-After.
 void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after_s,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+// What is being made of the answer has come to so many bytes, which count until it is handed over.
+// False: too much is held (api_fail_busy()), or the call is over.
+bool api_call_grow(struct api_call *c, size_t bytes);
 // 503: too much is held for those who read slowly.
 void api_fail_busy(struct api_call *c);
 // The errors of job_parse() and the like: 422 with field and text.

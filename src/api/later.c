@@ -47,6 +47,21 @@ void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
     }
 }
 
+bool api_call_grow(struct api_call *c, size_t bytes)
+{
+    if (c->over || (bytes > c->grown && http_hold(c->r, bytes - c->grown))) {
+        return false;
+    }
+    c->grown = bytes > c->grown ? bytes : c->grown;
+    return true;
+}
+
+void api_call_grown(struct api_call *c)
+{
+    http_unhold(c->r, c->grown);
+    c->grown = 0;
+}
+
 static void put_envelope(struct api_call *c, const struct buf *data)
 {
     c->answer = BUF_INIT(data->len + ENVELOPE_BYTES);
@@ -85,6 +100,7 @@ static void answer_written(struct api_call *c)
         return;
     }
     c->status = c->answer_status;
+    api_call_grown(c);
     http_reply_buf(c->r, c->status, "application/json", &c->answer);
 }
 
