@@ -12,7 +12,7 @@ import zipfile
 import harness
 import pytest
 from payload import FOLDER
-from service import EXECUTE, JOBS, SESSIONS, Service
+from service import JOBS, SESSIONS, Answer, Service
 from session_files import Files
 
 # The same in less time
@@ -54,6 +54,12 @@ def zipped(body: bytes) -> zipfile.ZipFile:
     z = zipfile.ZipFile(io.BytesIO(body))
     assert z.testzip() is None
     return z
+
+
+def entries(s: Service) -> set[str]:
+    """Names around the sessions' folders and in them, but for what the service makes ahead and throws away."""
+    made = [s.folder, s.data, s.data / "serve", s.data / "serve/kept", *(s.data / "serve/kept").iterdir()]
+    return {str(path) for folder in made for path in folder.iterdir()}
 
 
 def unseen(*answers) -> None:
@@ -159,6 +165,9 @@ def test_D13_a_hundred_thousand_files(service, files):
     r = files.c.wait(
         files.c.submit({"command": ["true"], "session_id": files.session, "artifacts": ["m0", "m1"]}),
     )
+    assert (r["success"], r["reason"]) == (True, "ok") and r["exit_code"] == 0, r
+    whole = [zipped(files.c.get(a["url"]).body).namelist() for a in r["artifacts"]]
+    assert [len(names) for names in whole] == [1000 if harness.LONG else 200] * 2
     assert service.call("DELETE", f"{SESSIONS}/{files.session}").status == 200
     begin = time.monotonic()
     other = Files(service)
@@ -212,40 +221,113 @@ def test_D17_the_archive_contains_itself(files, canary):
     assert sorted(files.names("d")) == ["d/big", "d/d__artifact.zip"]
 
 
-FORMS = [
+OUTSIDE = [
     "../../etc/passwd",
     "/workspace/../etc/passwd",
     "/workspaceX/a",
     "/workspace//../..//etc/passwd",
-    "%2e%2e/%2e%2e/etc/passwd",
-    "..\\..\\etc",
     "/workspace/\0/../x",
     "a\0.txt",
     "/proc/self/environ",
-    "",
     "/",
-    "~/.ssh/id_rsa",
-    "file:///etc/passwd",
     "a/" * 5000,
-    "/workspace/\u2024\u2024/x",
+    "\ud800",
 ]
+# Odd, but names in the workspace, and which.
+PLAIN = {
+    "%2e%2e/%2e%2e/etc/passwd": "%2e%2e/%2e%2e/etc/passwd",
+    "..\\..\\etc": "..\\..\\etc",
+    "~/.ssh/id_rsa": "~/.ssh/id_rsa",
+    "file:///etc/passwd": "file:/etc/passwd",
+    "/workspace/\u2024\u2024/x": "\u2024\u2024/x",
+}
+# Codes: not readable, too long, not allowed here.
+REFUSED = {400: 1002, 413: 1006, 414: 1002, 422: 1001}
 
 
-@pytest.mark.parametrize("path", FORMS, ids=range(len(FORMS)))
+def asked_of(files: Files, path: str) -> dict[str, Answer]:
+    """Every call that takes a path, with this one."""
+    c, session = files.c, {"session_id": files.session}
+    # as bytes: a lone surrogate is no text that could be quoted
+    quoted = urllib.parse.quote(path.encode("utf-8", "surrogatepass"))
+    return {
+        "list": c.get(f"{files.base}?path={quoted}"),
+        "read": c.get(f"{files.base}/{quoted}"),
+        "write": c.call("PUT", f"{files.base}/{quoted}", body=b"x"),
+        "move to": files.move("none", path),
+        "move from": files.move(path, "none"),
+        "cwd": c.post(JOBS, {"command": ["true"], "cwd": path, **session}),
+        "artifact": c.post(JOBS, {"command": ["true"], "artifacts": [path], **session}),
+        "input": c.post(JOBS, {"command": ["true"], "input_files": [{"target_path": path, "content_base64": ""}]}),
+    }
+
+
+def told_by_tools(files: Files, path: str) -> dict[str, Answer]:
+    """The agent's, of which a model reads the text."""
+    tools = f"{SESSIONS}/{files.session}/tools"
+    return {
+        "read": files.c.post(f"{tools}/read", {"path": path}),
+        "write": files.c.post(f"{tools}/write", {"path": path, "content": "x"}),
+        "edit": files.c.post(f"{tools}/edit", {"path": path, "edits": [{"op": "cut", "line": "1#0000"}]}),
+        "artifact": files.c.post(f"{tools}/artifact", {"paths": [path]}),
+        "bash": files.c.post(f"{tools}/bash", {"command": "true", "cwd": path}),
+    }
+
+
+@pytest.mark.parametrize("path", OUTSIDE, ids=range(len(OUTSIDE)))
 def test_D18_path_forms(files, path):
+    """Refused by every call, each with the code for that, and nothing is there or gone afterwards."""
     before = files.names(recursive="true")
-    answers = [files.list(path) if path else files.list("."), files.get(path) if path else files.list(".")]
-    answers += [files.move("none", path), files.move(path, "none")]
-    answers.append(files.c.post(JOBS, {"command": ["true"], "cwd": path, "artifacts": [path]}))
-    staged = {"target_path": path, "content_base64": ""}
-    answers.append(files.c.post(EXECUTE, {"language": "python", "code": "1", "input_files": [staged]}))
-    unseen(*answers)
-    assert all(a.status in (200, 202, 400, 404, 409, 413, 414, 422) for a in answers), answers
+    answers = asked_of(files, path)
+    unseen(*answers.values())
+    for call, a in answers.items():
+        assert a.status in REFUSED and a.code == REFUSED[a.status], (call, a)
+        assert a.status in (400, 422) or len(path) > 4096, (call, a)
+    for tool, a in told_by_tools(files, path).items():
+        unseen(a)
+        refused = a.code == REFUSED[a.status] if a.status != 200 else not a.data["success"] and a.data["error"]
+        assert refused, (tool, a)
     assert files.names(recursive="true") == before
-    for escaped in ("true", "false"):
-        if path and len(path) < 4000 and files.put(path, b"x", escaped=escaped).status == 201:
-            assert [n for n in files.names(recursive="true") if n not in before], "written somewhere else"
-            before = files.names(recursive="true")
+
+
+@pytest.mark.parametrize("path", PLAIN, ids=range(len(PLAIN)))
+def test_D18_plain_names(files, path):
+    """Nothing reads dots into them, and what is written is that name below the workspace."""
+    before, name = set(files.names(recursive="true")), PLAIN[path]
+    a = asked_of(files, path)
+    assert [a[call].status for call in ("list", "read", "move to")] == [404, 404, 404], a
+    assert a["write"].status == 201 and a["move from"].status == 200, a
+    assert [a[call].status for call in ("cwd", "artifact", "input")] == [202, 202, 202], a
+    assert not any(files.c.wait(a[call].data["job_id"])["success"] for call in ("cwd", "artifact")), "moved away"
+    made = {name[:at] for at in range(len(name)) if name[at] == "/"}
+    assert set(files.names(recursive="true")) == before | made | {"none"}
+    assert files.put(path, b"x").status == 201 and files.get(path).body == b"x"
+    job = {"command": ["true"], "session_id": files.session, "artifacts": [path]}
+    [kept] = files.c.wait(files.c.submit(job))["artifacts"]
+    assert kept["path"] == f"/workspace/{name}" and files.c.get(kept["url"]).body == b"x"
+    escaped = files.put(path, b"y", escaped="true")  # only here "%2e" is a dot
+    assert (escaped.status, escaped.code) == ((422, 1001) if "%" in path else (200, 0)), escaped
+    assert set(files.names(recursive="true")) == before | made | {"none", name}
+
+
+@pytest.mark.parametrize("path", ["", "/workspace/."])
+def test_D18_the_workspace_itself(files, path):
+    """May be listed and worked in; it is no file that is read, written, moved, handed in or kept."""
+    before, a = files.names(recursive="true"), asked_of(files, path)
+    a["move to"] = files.move("input", path)  # of what is there
+    for call in ("write", "move to", "move from", "artifact", "input"):
+        assert a[call].status in (400, 422) and a[call].code == REFUSED[a[call].status], (call, a[call])
+    assert [a[call].status for call in ("list", "cwd")] == ([200, 202] if path else [422, 422]), a
+    assert a["read"].status == (400 if path else 200), a
+    if not path:
+        assert set(zipped(a["read"].body).namelist()) == {f"{n}/" for n in before}
+    assert files.names(recursive="true") == before
+
+
+@pytest.mark.parametrize("field", [{"cwd": "../../etc"}, {"artifacts": ["../../etc/passwd"]}])
+def test_D18_a_job_is_refused_by_one_field(files, field):
+    a = files.c.post(JOBS, {"command": ["true"], "session_id": files.session, **field})
+    assert (a.status, a.code) == (422, 1001) and next(iter(field)) in a.msg and '".."' in a.msg, a
 
 
 def test_D21_traces(files):
@@ -283,19 +365,26 @@ def test_D22_two_at_once(files, canary):
     )
 
 
-@pytest.mark.parametrize(
-    "ident", ["../../../..", "a/b", ".", "*", "A", "..%2f..%2fx", "%2e%2e", "", "0" * 36, "x" * 9000]
-)
-def test_D23_ids_are_no_paths(service, files, ident):
+IDENTS = ["../../../..", "../../../../../..@CANARY@", "a/b", ".", "*", "A", "..%2f..%2fx", "%2e%2e", "", "0" * 36]
+
+
+@pytest.mark.parametrize("ident", [*IDENTS, "x" * 9000], ids=range(len(IDENTS) + 1))
+def test_D23_ids_are_no_paths(service, files, canary, ident):
+    ident = ident.replace("@CANARY@", str(canary.folder))
+    before = entries(service)
     for field in (ident, urllib.parse.unquote(ident), files.session.upper(), files.session + "\0"):
         a = service.post(JOBS, {"command": ["true"], "session_id": field})
         assert a.status in (404, 413, 422), (field, a)
+        unseen(a)
     for path in (f"{SESSIONS}/{ident}/files", f"{JOBS}/{ident}/artifacts/..%5c..%5csecret.txt", f"{SESSIONS}/{ident}"):
         for method in ("GET", "DELETE"):
             a = service.call(method, path)
             assert a.status in (400, 404, 405, 414) or (ident == "" and path == f"{SESSIONS}/"), (path, a)
+            unseen(a)
     assert service.get(f"{SESSIONS}/{files.session}").status == 200
     assert service.get(f"{SESSIONS}/{files.session.upper()}").status == 404
+    assert entries(service) == before, "made or removed by a name"
+    assert canary.differences() == []
 
 
 def test_D24_types_and_modes(service, files):
