@@ -6,13 +6,15 @@
 #include <string.h>
 
 // More than the launcher allows, and enough that the host's figure for such memory moves, whatever
-// others give back meanwhile. In many files, as each one's list is searched from its begin.
+// others give back meanwhile. In many files, all of them at once, as each one's list is searched
+// from its begin: on a busy host a job has little processor time until its end.
 void check_locks(struct client *c)
 {
     static const char many[] =
         "import fcntl,os,time\nF=[]\nif not os.fork(): time.sleep(60)\nfor k in range(500):\n"
-        "  f=open(f'/workspace/l{k}','w'); F.append(f)\n"
-        "  for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
+        "  F.append(open(f'/workspace/l{k}','w'))\n"
+        "for i in range(2000):\n"
+        "  for f in F: fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
         "time.sleep(60)",
                       few[] = "import fcntl,time\nf=open('/workspace/l','w')\n"
                               "for i in range(2000): fcntl.lockf(f,fcntl.LOCK_EX,1,2*i)\n"
