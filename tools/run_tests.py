@@ -369,6 +369,10 @@ def part_variant(part: Part) -> Count:
     return part.pytest("tests/e2e", "tests/attack", env=env, apart=True)
 
 
+def part_bench(part: Part) -> Count:
+    return part.check(VENV / "python", "tests/bench/http", env={"ISLE": str(BUILD / "src/app/isle")})
+
+
 def part_compat(part: Part) -> Count:
     # Not apart: what it compares comes from package registries.
     return part.pytest("tests/compat", env={"ISLE": str(BUILD / "src/app/isle")} | BESIDE)
@@ -382,6 +386,8 @@ class Kind:
     fast: bool = False
     # Only when asked for: another part does the same and more.
     alone: bool = False
+    # Only when asked for, or with --long.
+    long: bool = False
     # Parts of one stage run side by side (WORKERS); those of one lane one after another. A lane that lasts has a worker
     # of its own and goes on beside later stages, the one of this number included.
     stage: int = 0
@@ -425,11 +431,13 @@ KINDS = (
     Kind("native-user", part_variant, "user with subordinate ids and groups", stage=2),
     Kind("native-bare", part_variant, "user with neither: the listed downgrades", stage=2),
     Kind("sanitized", part_sanitized, "the real program under ASan and UBSan", stage=2),
+    # Its bounds are those of a host that does nothing else.
+    Kind("bench", part_bench, "speed: what HTTP and stored jobs cost", stage=3, long=True),
 )
 
 
-# By stage. Most of the time of a part of the last one is waiting.
-WORKERS = (2, 1, 4)
+# By stage. Most of the time of a part of the third one is waiting.
+WORKERS = (2, 1, 4, 1)
 
 
 def lanes(kinds: list[Kind]) -> list[list[Kind]]:
@@ -508,7 +516,7 @@ def main() -> int:
     elif options.fast:
         chosen = [k for k in chosen if k.fast]
     else:
-        chosen = [k for k in chosen if not k.alone]
+        chosen = [k for k in chosen if not k.alone and (options.long or not k.long)]
     LOGS.mkdir(parents=True, exist_ok=True)
     print(paint("1", "==> tests"), flush=True)
     total = Count()
