@@ -93,6 +93,44 @@ def test_ART_03_links(service):
         assert fetch(service, hard) == b"a\n"
 
 
+def test_ART_03_swapped_while_it_is_collected(service, canary):
+    """A job of the session swaps the file and its folder with links outside all the while another's is collected."""
+    session = service.post(SESSIONS, {}).data["session_id"]
+    where = f"{SESSIONS}/{session}"
+    code = """
+import os
+os.makedirs("d"); open("f", "w").write("inside"); open("d/secret.txt", "w").write("inside")
+os.symlink(params["out"] + "/secret.txt", "lf"); os.symlink(params["out"], "ld")
+print("swaps", flush=True)
+while not os.path.exists("stop"):
+    for a, b in (("f", "lf"), ("d", "ld")):
+        os.rename(a, "x"); os.rename(b, a); os.rename("x", b)
+"""
+    job = {"language": "python", "code": code, "params": {"out": str(canary.folder)}, "session_id": session}
+    swapping = service.submit(job)
+    with service.events(swapping) as stream:
+        assert any(e.name == "stdout" for e in stream), service.job(swapping)
+    kept = refused = 0
+
+    def collected() -> None:
+        nonlocal kept, refused
+        a = service.post(f"{where}/tools/artifact", {"paths": ["f", "d/secret.txt", "d"]})
+        for file in a.data["files"]:
+            body = service.get(file["url"]).body
+            whole = zipfile.ZipFile(io.BytesIO(body)).read("secret.txt") if file["name"] == "d.zip" else body
+            assert whole == b"inside", file
+        kept += len(a.data["files"])
+        refused += a.data["error"] is not None
+
+    try:
+        for _ in range(30):
+            collected()
+        assert harness.until(lambda: collected() or (kept and refused), 20), "met both: what was there, and links"
+    finally:
+        assert service.call("PUT", f"{where}/files/stop", body=b"").status == 201
+    assert service.wait(swapping)["success"] and canary.differences() == []
+
+
 def test_ART_04_names_of_an_archive(service):
     script = r"""
 mkdir -p bin d/sub 'd/..\..\x' 'd/-rf'; printf '#!/bin/sh\nexit 3\n' > bin/zip; cp bin/zip bin/tar; chmod +x bin/*

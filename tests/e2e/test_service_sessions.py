@@ -13,7 +13,7 @@ import harness
 import pytest
 from agent_session import Agent
 from service import API, JOBS, SESSIONS, Client, Service, serving
-from service_faults import backdate
+from service_faults import backdate, fill, on_small_disk
 
 NO_SESSION = "0190c3f0-0000-7000-8000-000000000001"
 
@@ -35,6 +35,12 @@ def gone(s: Service, ident: str, within: float = 20) -> bool:
     """Its folder, and whatever else is being removed."""
     trash = s.data / "serve/trash"
     return harness.until(lambda: not kept(s, ident).exists() and not any(trash.iterdir()), within)
+
+
+def until_said(c: Client, job: str, word: str) -> None:
+    """The job runs, and has printed that."""
+    with c.events(job) as stream:
+        assert any(e.name == "stdout" and word in e.json()["text"] for e in stream), c.job(job)
 
 
 def when(text: str) -> datetime.datetime:
@@ -180,18 +186,25 @@ def test_SES_09_not_found(service):
 
 
 def test_SES_10_same_port(service):
+    """Both listen at the same time: neither asks for its page before the other does, too."""
     code = """
-import http.server, threading, urllib.request, time
+import http.server, os, threading, time, urllib.request
 s = http.server.ThreadingHTTPServer(("127.0.0.1", 8888), http.server.SimpleHTTPRequestHandler)
 threading.Thread(target=s.serve_forever, daemon=True).start()
-time.sleep(0.5)
+print("listens", flush=True)
+while not os.path.exists(params["go"]): time.sleep(0.02)
 return urllib.request.urlopen("http://127.0.0.1:8888/page").read().decode()
 """
     ids = [new(service), new(service)]
     for i, ident in enumerate(ids):
         service.call("PUT", f"{SESSIONS}/{ident}/files/page", body=b"%d" % i)
-    for _ in range(2):  # the port is free again
-        jobs = [service.submit({"language": "python", "code": code, "session_id": ident}) for ident in ids]
+    for n in range(2):  # the port is free again
+        job = {"language": "python", "code": code, "params": {"go": f"go{n}"}}
+        jobs = [service.submit(job | {"session_id": ident}) for ident in ids]
+        for j in jobs:
+            until_said(service, j, "listens")
+        for ident in ids:
+            service.call("PUT", f"{SESSIONS}/{ident}/files/go{n}", body=b"")
         assert [service.wait(j)["result"] for j in jobs] == ["0", "1"]
 
 
@@ -207,11 +220,24 @@ def test_CON_10_one_at_a_time(service):
     step = "set -e; test ! -e busy; touch busy; sleep 0.3; rm busy; echo {} >> order"
     jobs = [service.submit({"command": ["bash", "-c", step.format(i)], "session_id": ident}) for i in range(4)]
     failing = service.submit({"command": ["false"], "session_id": ident})
-    other = new(service)
-    assert sh(service, other, "echo ok")["stdout"] == "ok\n"  # beside it
     assert all(service.wait(j)["success"] for j in jobs)
     assert not service.wait(failing)["success"]
     assert sh(service, ident, "cat order")["stdout"] == "0\n1\n2\n3\n"
+
+
+def test_CON_10_others_beside_it(service):
+    """Jobs of two sessions run at the same time: neither ends before both have begun. A second one of the first
+    session waits meanwhile."""
+    step = {"command": ["bash", "-c", "echo begun; until test -e go; do sleep 0.02; done"]}
+    ids = [new(service), new(service)]
+    jobs = [service.submit(step | {"session_id": ident}) for ident in ids]
+    waiting = service.submit({"command": ["true"], "session_id": ids[0]})
+    for j in jobs:
+        until_said(service, j, "begun")
+    assert [service.job(j)["status"] for j in (*jobs, waiting)] == ["running", "running", "queued"]
+    for ident in ids:
+        assert service.call("PUT", f"{SESSIONS}/{ident}/files/go", body=b"").status == 201
+    assert all(service.wait(j)["success"] for j in (*jobs, waiting))
 
 
 def test_TMO_14_trees_that_lock(service):
@@ -294,6 +320,38 @@ def test_TMO_16_old_ones_go(isle):
         assert s.get(f"{SESSIONS}/{ids[5]}").status == 410
         assert s.get(f"{SESSIONS}/{ids[0]}/files/keep").body == b"x"
         assert gone(s, ids[1])
+
+
+def test_TMO_16_on_a_full_disk(isle):
+    """What needs room is refused in words. A session that is over goes all the same, and so does one that is deleted:
+    their room is back, and they are told as gone."""
+    assert isle
+
+    def room(s: Service) -> int:
+        left = os.statvfs(s.data)
+        return left.f_bavail * left.f_frsize
+
+    with on_small_disk(100, {"SANDBOX_TMPFS_WORKSPACE_MB": "0"}) as (s, filler):
+        over, deleted, stays = (new(s) for _ in range(3))
+        for ident in (over, deleted):
+            assert s.call("PUT", f"{SESSIONS}/{ident}/files/big", body=bytes(16 << 20)).status == 201
+        s.stop()
+        backdate(s, [over], int(time.time() * 1000) - 1000)
+        fill(filler)
+        os.truncate(filler, filler.stat().st_size - (2 << 20))  # for a start: the store's files
+        s.start(wait=False)
+        s.wait_listening()
+        for ident in (over, deleted):
+            assert gone(s, ident) and s.get(f"{SESSIONS}/{ident}").status == 410
+            assert room(s) > 15 << 20, "but for the little that the service has written meanwhile"
+            fill(filler)
+            assert harness.until(lambda: "no room in the data folder" in s.get("/readyz").msg, 20), s.get("/readyz")
+            refused = s.call("PUT", f"{SESSIONS}/{stays}/files/more", body=bytes(1 << 20))
+            assert refused.status == 503 and "the disk is full" in refused.msg, refused
+            assert s.call("DELETE", f"{SESSIONS}/{deleted}").status in (200, 410)
+        filler.unlink()
+        assert harness.until(s.ready, 30)
+        assert sh(s, stays, "echo ok")["stdout"] == "ok\n"
 
 
 def test_a_job_that_waits_when_its_session_expires(isle):
