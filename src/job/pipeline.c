@@ -86,10 +86,16 @@ static void finish(struct pipeline *p)
     release(p, tell_end);
 }
 
-// All of it has been given back: whoever can wait takes the job, or it ends.
+// All of it has been given back: whoever can wait takes the job, or it ends. So it does if it was
+// stopped meanwhile.
 static void offer(struct pipeline *p)
 {
     struct job job = p->job;
+    p->offers = false;
+    if (p->unwanted) {
+        finish(p);
+        return;
+    }
     if (!p->sink->lacking(p->sink->ctx, p->lack, &job)) {
         pipeline_give_up(p, REASON_INTERNAL, p->lack_what, p->lack_error);
         return;
@@ -104,6 +110,7 @@ void pipeline_lacks(struct pipeline *p, enum pipeline_lack lack, const char *wha
         return;
     }
     p->at = AT_END;
+    p->offers = true;
     p->lack = lack;
     p->lack_what = what;
     p->lack_error = error;
@@ -176,8 +183,8 @@ bool pipeline_began(const struct pipeline *p) { return p->executed_at_ns != 0; }
 void pipeline_stop(struct pipeline *p, enum reason reason, const char *text)
 {
     static const enum stage names[] = {STAGE_PREPARATION, STAGE_INSTALL, STAGE_EXECUTION,
-                                       STAGE_COLLECTION};
-    if (p->at == AT_END) {
+                                       STAGE_COLLECTION, [AT_END] = STAGE_PREPARATION};
+    if (p->at == AT_END && !p->offers) {
         return;
     }
     p->unwanted = true;

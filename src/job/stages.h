@@ -31,7 +31,8 @@ struct pipeline {
     enum stage_at at;
     bool held;
     bool unwanted;           // cancelled: nobody wants what is left of it
-    enum pipeline_lack lack; // why it never began, and as a text
+    bool offers;             // it never began, for want of `lack`, and that is about to be told
+    enum pipeline_lack lack; // and as a text
     const char *lack_what;
     int lack_error;
     struct loop_timer begin;

@@ -345,25 +345,52 @@ static void many_files_are_staged_and_removed_beside_the_loop(void **state)
     end(&b);
 }
 
+// Work that keeps a pool's only thread until it is told to go on.
+struct gate {
+    struct work work;
+    int ends[2];
+};
+
 static void read_gate(struct work *w)
 {
     char c;
-    assert_int_equal(read(*(int *)w->ctx, &c, 1), 1);
+    assert_int_equal(read(((struct gate *)w->ctx)->ends[0], &c, 1), 1);
 }
 
 static void nothing(struct work *w) { (void)w; }
+
+static void gate_close(struct gate *g, struct work_pool *pool)
+{
+    assert_int_equal(pipe2(g->ends, O_CLOEXEC), 0);
+    g->work = (struct work){.run = read_gate, .done = nothing, .ctx = g};
+    assert_int_equal(work_queue(pool, &g->work), 0);
+}
+
+// And the job ends.
+static void gate_open(struct gate *g, struct bench *b)
+{
+    assert_int_equal(write(g->ends[1], "", 1), 1);
+    for (int i = 0; i < 1000 && !b->done; i++) {
+        loop_step(b->fake.loop, 10);
+    }
+    assert_int_equal(b->done, 1);
+}
+
+static void gate_free(struct gate *g)
+{
+    close(g->ends[0]);
+    close(g->ends[1]);
+}
 
 static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **state)
 {
     (void)state;
     struct bench b;
     struct work_pool *pool;
-    int gate[2];
-    assert_int_equal(pipe2(gate, O_CLOEXEC), 0);
+    struct gate gate;
     begin(&b);
     start_with_files(&b, &pool);
-    struct work before = {.run = read_gate, .done = nothing, .ctx = &gate[0]};
-    assert_int_equal(work_queue(pool, &before), 0);
+    gate_close(&gate, pool);
     for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
         loop_step(b.fake.loop, 10);
     }
@@ -372,17 +399,36 @@ static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **s
     loop_step(b.fake.loop, 0);
     assert_int_equal(b.done, 0);
     assert_int_equal(in_once(&b), 1);
-    assert_int_equal(write(gate[1], "", 1), 1);
-    for (int i = 0; i < 1000 && !b.done; i++) {
-        loop_step(b.fake.loop, 10);
-    }
-    assert_int_equal(b.done, 1);
+    gate_open(&gate, &b);
     assert_int_equal(b.reason, REASON_CANCELLED);
     assert_int_equal(in_once(&b), 0);
     work_pool_free(pool);
     end(&b);
-    close(gate[0]);
-    close(gate[1]);
+    gate_free(&gate);
+}
+
+// It would begin again, and nobody would cancel it once more.
+static void whoever_is_cancelled_while_his_workspace_goes_does_not_come_back(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    struct gate gate;
+    begin(&b);
+    start_with_files(&b, &pool);
+    struct plan_request q = started(&b);
+    gate_close(&gate, pool);
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag, .error = EAGAIN, .status = -1});
+    assert_int_equal(work_waiting(pool), 2);
+    pipeline_cancel(b.pipeline);
+    assert_int_equal(b.done, 0);
+    gate_open(&gate, &b);
+    assert_int_equal(b.lacked, 0);
+    assert_int_equal(b.reason, REASON_CANCELLED);
+    assert_int_equal(in_once(&b), 0);
+    work_pool_free(pool);
+    end(&b);
+    gate_free(&gate);
 }
 
 static void a_folder_that_is_not_there_is_named(void **state)
@@ -422,6 +468,7 @@ int main(void)
         cmocka_unit_test(a_session_is_used_and_stays),
         cmocka_unit_test(many_files_are_staged_and_removed_beside_the_loop),
         cmocka_unit_test(whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done),
+        cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
