@@ -39,13 +39,17 @@ static bool find_at(int root, const char *path, char ret[RUNTIME_PYTHON_MAX])
         !path_of(root, top, sizeof top) || !path_of(fd, whole, sizeof whole)) {
         return false;
     }
-    size_t cut = strcmp(top, "/") ? strlen(top) : 0, len = strlen(whole);
-    if (strncmp(whole, top, cut) || len - cut >= RUNTIME_PYTHON_MAX ||
-        strncmp(whole + cut, seen, sizeof seen - 1) ||
-        strcmp(whole + len - (sizeof name - 1), name)) {
+    const size_t cut = strcmp(top, "/") ? strlen(top) : 0;
+    if (strncmp(whole, top, cut)) {
         return false;
     }
-    memcpy(ret, whole + cut, len - cut + 1);
+    const char *inside = whole + cut;
+    const size_t len = strlen(inside);
+    if (len < sizeof name - 1 || len >= RUNTIME_PYTHON_MAX ||
+        strncmp(inside, seen, sizeof seen - 1) || strcmp(inside + len - (sizeof name - 1), name)) {
+        return false;
+    }
+    memcpy(ret, inside, len + 1);
     return true;
 }
 
