@@ -30,7 +30,7 @@ struct removal {
     struct artifacts *of;
     struct removal *next;
     char name[64];
-    bool counted, queued;
+    bool counted;
     struct taken taken;
 };
 
@@ -114,18 +114,20 @@ static void removal_done(struct work *w)
     take_out(r);
 }
 
-static void queue_removals(struct artifacts *a)
+static void queue_removal(struct removal *r)
 {
-    for (struct removal *r = a->removals, *next; r && a->tally.n == 0; r = next) {
+    r->work = (struct work){.run = removal_run, .done = removal_done, .ctx = r, .background = true};
+    if (work_queue(r->of->pool, &r->work)) {
+        take_out(r);
+    }
+}
+
+static void queue_kept_back(struct artifacts *a)
+{
+    for (struct removal *r = a->removals, *next; r; r = next) {
         next = r->next;
-        if (r->queued) {
-            continue;
-        }
-        r->queued = true;
-        r->work =
-            (struct work){.run = removal_run, .done = removal_done, .ctx = r, .background = true};
-        if (work_queue(a->pool, &r->work)) {
-            take_out(r);
+        if (!r->work.run) {
+            queue_removal(r);
         }
     }
 }
@@ -139,7 +141,9 @@ static void remove_later(struct artifacts *a, const char *name, bool counted)
     *r = (struct removal){.of = a, .next = a->removals, .counted = counted};
     snprintf(r->name, sizeof r->name, "%s", name);
     a->removals = r;
-    queue_removals(a);
+    if (a->tally.n == 0) { // else when that is done
+        queue_removal(r);
+    }
 }
 
 void artifacts_remove(struct artifacts *a, const char *job_id)
@@ -180,7 +184,7 @@ static void tally_next(struct artifacts *a)
     if (t->n == 0) {
         free(t->ids);
         t->ids = NULL;
-        queue_removals(a);
+        queue_kept_back(a);
         return;
     }
     t->n_piece = t->n < TALLY_PIECE ? t->n : (size_t)TALLY_PIECE;
