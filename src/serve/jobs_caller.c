@@ -13,34 +13,26 @@ enum {
     HURRIED_BYTES = 1 << 20, // of each text, in an answer that does not wait for the job's end
 };
 
-// The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
-// caller has its answer a moment later all the same.
-static void caller_is_due(struct loop_timer *timer)
+static void why_over(const struct task *t, char *text, size_t size)
 {
-    struct task *t = timer->ctx;
-    struct jobs *j = t->jobs;
-    char text[240] = "The job did not end in its time, and was given up";
-    if (t->tool_timeout_ms) {
-        size_t len = (size_t)snprintf(text, sizeof text, "Tool call timeout (%llus)",
-                                      (unsigned long long)(t->tool_timeout_ms / 1000));
-        if (t->entry.state == QUEUE_WAITING) { // else it reads as if its program took that long
-            snprintf(text + len, sizeof text - len, ": it waited %s, and was never started",
-                     task_waits_for(t));
-        }
-    }
-    if (t->verdict == REASON_OK) {
-        task_stop(t, REASON_CALLER_TIMEOUT, text);
-        task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
-        loop_timer_set(j->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
+    if (!t->tool_timeout_ms) {
+        snprintf(text, size, "The job did not end in its time, and was given up");
         return;
     }
-    if (!t->pipeline && !t->gathering) { // it ends in the loop's next turn
-        return;
+    size_t len = (size_t)snprintf(text, size, "Tool call timeout (%llus)",
+                                  (unsigned long long)(t->tool_timeout_ms / 1000));
+    if (t->entry.state == QUEUE_WAITING) { // else it reads as if its program took that long
+        snprintf(text + len, size - len, ": it waited %s, and was never started",
+                 task_waits_for(t));
     }
+}
+
+// What there is of it so far; NULL: no memory.
+static struct result *result_now(const struct task *t)
+{
     struct result *now = told_new();
-    AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
     if (!now) {
-        return;
+        return NULL;
     }
     if (t->pipeline) {
         told_copy(now, pipeline_result(t->pipeline), HURRIED_BYTES);
@@ -50,6 +42,16 @@ static void caller_is_due(struct loop_timer *timer)
                     t->verdict_text ? t->verdict_text : "");
     }
     now->under_way = false;
+    return now;
+}
+
+static void answer_now(struct task *t)
+{
+    AUTO_BUF struct buf json = BUF_INIT(RESULT_MAX_BYTES);
+    struct result *now = result_now(t);
+    if (!now) {
+        return;
+    }
     char *written = now->reason == REASON_OK || result_write(&json, now)
                         ? NULL
                         : shared_of(buf_text(&json), json.len);
@@ -61,6 +63,22 @@ static void caller_is_due(struct loop_timer *timer)
     }
     shared_release(written);
     jobs_result_release(now);
+}
+
+// The caller's bound. First the job is cancelled, which ends it at once; should it not end, the
+// caller has its answer a moment later all the same.
+static void caller_is_due(struct loop_timer *timer)
+{
+    struct task *t = timer->ctx;
+    char text[240];
+    if (t->verdict == REASON_OK) {
+        why_over(t, text, sizeof text);
+        task_stop(t, REASON_CALLER_TIMEOUT, text);
+        task_set_verdict(t, REASON_CALLER_TIMEOUT, STAGE_EXECUTION, text);
+        loop_timer_set(t->jobs->config.loop, &t->caller, ANSWER_GRACE_MS * NS_PER_MS);
+    } else if (t->pipeline || t->gathering) { // else it ends in the loop's next turn
+        answer_now(t);
+    }
 }
 
 void task_caller_waits(struct task *t, bool started)
