@@ -37,7 +37,7 @@ LAYERS = {
         "agent": "base codec model",
         "tools": "base codec model",  # saved tools and workflow nodes: what they declare, and whether values fit
         "store": "base codec io model",
-        "doctor": "base plan host start codec io conf model job",
+        "doctor": "base plan host start codec io conf model runtime job",
         "log": "base codec",
         "serve": "base plan codec io conf model workspace runtime job queue agent tools store log doctor",
         "api": "base codec io http conf model workspace job queue agent tools store log serve",

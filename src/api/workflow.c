@@ -69,9 +69,8 @@ static void write_answer(struct api_call *c, struct buf *data)
                &undeclared);
 }
 
-enum {
-    DECLARED_PER_BYTE = 64
-}; // of what is declared: it costs as much as to write a byte of value
+// So many bytes of what is declared cost, for each byte of value, as much as to write that byte.
+enum { DECLARED_PER_BYTE = 64 };
 
 static void node_ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {

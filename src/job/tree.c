@@ -111,9 +111,7 @@ static void settled(struct work *w)
         }
         settle(&p->tree_work);
     }
-    void (*then)(struct pipeline * p) = p->tree_then;
-    p->tree_then = NULL;
-    then(p);
+    go_on(p);
 }
 
 static void settle_begin(struct pipeline *p)

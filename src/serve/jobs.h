@@ -180,7 +180,7 @@ extern const char *const jobs_kind_names[JOBS_KINDS];
 struct jobs_stats {
     uint64_t ended[JOBS_KINDS][REASON_COUNT];
     struct jobs_histogram stages[JOBS_STAGES];
-    uint64_t accepted, refused; // refused: 429
+    uint64_t accepted, refused; // refused: 429 of the queue's; shares.h counts its own
     uint64_t sandbox_failures;  // the sandbox itself failed, as jobs_config.doubt has it
     uint64_t unisolated;        // ran without a sandbox
     uint64_t fallbacks;         // of these, as theirs had failed
