@@ -52,6 +52,7 @@ static void look_up(struct api_call *c)
 static void send_artifact(struct api_call *c)
 {
     struct fetch *f = c->ctx;
+    api_call_unshare(c); // a slow reader of the file holds nothing of the result
     const char *id = c->segment[0], *name = c->segment[1];
     const char *etag = *f->etag ? f->etag : NULL;
     uint64_t size = 0;
@@ -84,8 +85,9 @@ static void got_job(void *ctx, const char *json, size_t len, int status)
         api_fail_no_job(c);
     } else if (!json) {
         api_fail_no_record(c);
+    } else if (!api_call_share(c, json, len)) {
+        api_fail_busy(c);
     } else {
-        api_call_share(c, json, len);
         api_work(c, len, look_up, send_artifact);
     }
     api_call_release(c);

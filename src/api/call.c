@@ -21,6 +21,7 @@ enum {
     NO_BODY_BYTES = 4 << 10, // what a route without a body reads and forgets
     MESSAGE_BYTES = 4096,
     ENVELOPE_BYTES = 256,
+    BUSY_RETRY_S = 1,
 };
 
 static void end(struct api_call *c)
@@ -115,6 +116,7 @@ static void send_envelope(struct api_call *c, int status, enum api_code code,
     buf_reserve(&out, (data ? data->len : 0) + ENVELOPE_BYTES);
     api_envelope_write(&out, code, data, msg);
     c->status = status;
+    api_call_grown(c);
     if (out.error) {
         buf_free(&out);
         c->status = 500;
@@ -185,6 +187,11 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
     va_start(args, format);
     fail(c, code, format, args);
     va_end(args);
+}
+
+void api_fail_busy(struct api_call *c)
+{
+    api_fail_later(c, API_UNAVAILABLE, BUSY_RETRY_S, "too many large results are being read");
 }
 
 void api_fail_field(struct api_call *c, const struct job_error *why)

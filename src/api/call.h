@@ -117,8 +117,8 @@ struct api_call {
     // later.c
     void (*run)(struct api_call *c), (*run_then)(struct api_call *c);
     void (*write)(struct api_call *c, struct buf *data);
-    const char *shared; // held until the end call: what is read, or sent
-    size_t shared_len;
+    const char *shared; // held: what is read, or sent
+    size_t shared_len, grown;
     struct buf data, answer; // what the envelope is to hold; the envelope
     int answer_status;
 };
@@ -139,8 +139,10 @@ void api_reply_written(struct api_call *c, int status, size_t bytes,
 // The same for JSON of base/shared.h, which is held until it is written: who does not read the
 // answer costs its length once.
 void api_reply_shared(struct api_call *c, int status, const char *json, size_t len);
-// Held until the end call, as c->shared.
-void api_call_share(struct api_call *c, const char *json, size_t len);
+// Held as c->shared until the end call, or api_call_unshare(), and counted among what waits for
+// slow readers. False: it is not, as too much is (api_fail_busy()), or the call is over.
+bool api_call_share(struct api_call *c, const char *json, size_t len);
+void api_call_unshare(struct api_call *c);
 // Reads something long on a thread, if it is, and goes on by `then` unless the request is over. One
 // at a time.
 void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
@@ -151,6 +153,11 @@ void api_fail(struct api_call *c, enum api_code code, const char *format, ...)
 // 429 and 503, with Retry-After.
 void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after_s,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+// What is being made of the answer has come to so many bytes, which count until it is handed over.
+// False: too much is held (api_fail_busy()), or the call is over.
+bool api_call_grow(struct api_call *c, size_t bytes);
+// 503: too much is held for those who read slowly.
+void api_fail_busy(struct api_call *c);
 // The errors of job_parse() and the like: 422 with field and text.
 void api_fail_field(struct api_call *c, const struct job_error *why);
 // A parameter of the query that the route lists: its value, or where it is absent NULL, `initial`,

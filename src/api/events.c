@@ -224,9 +224,9 @@ static void tell(struct stream *s)
 static void changed(struct jobs_watch *w) { tell(w->ctx); }
 
 // Text and parsed, for as long as the reader takes. False: too much is held for readers already.
-static bool hold_result(struct stream *s, size_t len)
+static bool hold_result(struct stream *s, const char *json, size_t len)
 {
-    return http_hold(s->call->r, 2 * len) == 0;
+    return http_hold(s->call->r, len) == 0 && api_call_share(s->call, json, len);
 }
 
 static void parse_result(struct api_call *c)
@@ -247,18 +247,17 @@ static void result_parsed(struct api_call *c)
     tell(s);
 }
 
-static void take_result(struct stream *s, const char *json, size_t len)
+static void take_result(struct stream *s)
 {
-    api_call_share(s->call, json, len);
-    api_work(s->call, len, parse_result, result_parsed);
+    api_work(s->call, s->call->shared_len, parse_result, result_parsed);
 }
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
     struct stream *s = w->ctx;
     (void)r;
-    if (hold_result(s, len)) {
-        take_result(s, json, len);
+    if (hold_result(s, json, len)) {
+        take_result(s);
     } else {
         http_abort(s->call->r); // the reader comes again
     }
@@ -304,11 +303,11 @@ static void got(void *ctx, const char *json, size_t len, int status)
     struct stream *s = c->ctx;
     if (c->over) {
         // nobody is there
-    } else if (json && !hold_result(s, len)) {
-        api_fail_later(s->call, API_UNAVAILABLE, 1, "too many large results are being read");
+    } else if (json && !hold_result(s, json, len)) {
+        api_fail_busy(c);
     } else if (json) {
         begin(s);
-        take_result(s, json, len);
+        take_result(s);
     } else if (status < 0) {
         api_fail_no_record(c);
     } else {

@@ -19,7 +19,7 @@ struct list_call {
     struct file_call file;
     int folder; // -1: none
     bool recursive;
-    const char *cursor; // of the request: read before the thread begins
+    char *cursor; // a copy: the request, and its query, may end while the thread reads it
     int64_t limit;
     // the thread's
     struct listing listing;
@@ -31,6 +31,7 @@ static void list_drop(struct file_call *f)
 {
     struct list_call *l = (struct list_call *)f;
     listing_end(&l->listing);
+    free(l->cursor);
     buf_free(&l->data);
     fd_close(l->folder);
 }
@@ -131,9 +132,11 @@ static void list_files(struct api_call *c)
     l->folder = -1;
     l->limit = api_query_number(c, "limit", STORE_LIST_MAX);
     l->recursive = api_query_flag(c, "recursive");
-    l->cursor = api_query(c, "cursor");
+    const char *cursor = api_query(c, "cursor");
+    l->cursor = cursor ? strdup(cursor) : NULL;
     l->data = BUF_INIT(LIST_BYTES);
-    int e = files_open_folder(&l->file.lease.files, l->file.path, &l->folder);
+    int e = cursor && !l->cursor ? -ENOMEM : 0;
+    e = e ? e : files_open_folder(&l->file.lease.files, l->file.path, &l->folder);
     if (e) {
         file_call_fail(&l->file, e);
     } else {

@@ -202,6 +202,7 @@ static void get_folder(struct api_call *c)
                                   .max_entries = ZIP_MAX_ENTRIES,
                                   .max_bytes = ZIP_MAX_BYTES};
     e = e ? e : zip_begin(z->folder, &o, &z->zip);
+    z->folder = fd_close(z->folder);
     if (e) {
         file_call_fail(f, e);
     } else {

@@ -17,6 +17,8 @@ struct put_call {
     bool written;      // and in its place
     struct buf coming; // what is not with the thread yet
     struct buf piece;  // the thread's while it works
+    struct files_write_options options;
+    char if_match[SHA256_HEX];
     struct files_write write;
     int error;
 };
@@ -204,9 +206,37 @@ static int take_condition(struct api_call *c, struct files_write_options *o, cha
     return 0;
 }
 
+// On a thread: it may make a folder for each component of its path.
+static void begin_run(struct work *w)
+{
+    struct put_call *p = w->ctx;
+    p->error = files_write_begin(&p->write, &p->file.lease.files, p->file.path, &p->options);
+}
+
+static void begun(struct file_call *f)
+{
+    struct put_call *p = (struct put_call *)f;
+    int e = p->error;
+    if (!p->options.make_folders && (e == FILES_MISSING || (!e && !p->write.replaced))) {
+        fail_too_big(p); // be it empty
+        return;
+    }
+    if (e) {
+        p->write = (struct files_write){0};
+        // If-None-Match that does not hold is a precondition too
+        if (e == FILES_EXISTS && p->options.condition == FILES_NEW) {
+            api_fail(f->call, API_PRECONDITION, "If-None-Match: the file exists already");
+        } else {
+            file_call_fail(f, e);
+        }
+        return;
+    }
+    http_body_stream(f->call->r, UINT64_MAX, take_piece);
+}
+
 void file_put(struct api_call *c)
 {
-    char hex[SHA256_HEX];
+    char hex[SHA256_HEX] = "";
     struct files_write_options o = {.max_bytes = UINT64_MAX, // what is charged decides
                                     .parts = sessions_trash(c->with->sessions)};
     if (take_condition(c, &o, hex)) {
@@ -218,28 +248,15 @@ void file_put(struct api_call *c)
     }
     p->coming = p->piece = BUF_INIT(2 * PIECE_BYTES + (1 << 20));
     int64_t length = http_body_length(c->r);
-    bool room = sessions_room(c->with->sessions, &p->file.lease) > 0;
+    o.make_folders = sessions_room(c->with->sessions, &p->file.lease) > 0;
     p->charged = length >= 0;
     if (length > 0 && !sessions_charge(c->with->sessions, &p->file.lease, (uint64_t)length)) {
         fail_too_big(p);
         return;
     }
-    o.make_folders = room;
+    memcpy(p->if_match, hex, sizeof hex);
+    p->options = o;
+    p->options.if_match = p->if_match;
     p->file.changed = true; // a call that is refused may have made folders, too
-    int e = files_write_begin(&p->write, &p->file.lease.files, p->file.path, &o);
-    if (!room && (e == FILES_MISSING || (!e && !p->write.replaced))) { // be it empty
-        fail_too_big(p);
-        return;
-    }
-    if (e) {
-        p->write = (struct files_write){0};
-        // If-None-Match that does not hold is a precondition too
-        if (e == FILES_EXISTS && o.condition == FILES_NEW) {
-            api_fail(c, API_PRECONDITION, "If-None-Match: the file exists already");
-        } else {
-            file_call_fail(&p->file, e);
-        }
-        return;
-    }
-    http_body_stream(c->r, UINT64_MAX, take_piece);
+    file_call_work(&p->file, begin_run, begun);
 }

@@ -297,6 +297,8 @@ static void page_taken(struct work *w)
         api_fail(x->call, API_TOO_LARGE, "the schemas are above %d bytes together", LIST_BYTES);
     } else if (x->error) {
         api_fail(x->call, API_INTERNAL, "the tools cannot be read: %s", strerrordesc_np(-x->error));
+    } else if (!api_call_grow(x->call, x->tools.len + x->left_out.len + x->held.len)) {
+        api_fail_busy(x->call);
     } else if (x->n < PAGE_TOOLS) {
         reply(x);
     } else {
@@ -375,6 +377,13 @@ static void read_pages(struct functions *x)
     api_call_release(c);
 }
 
+static void written(struct api_call *c)
+{
+    struct functions *x = c->ctx;
+    buf_free(&x->tools);
+    buf_free(&x->left_out);
+}
+
 static void end(struct api_call *c)
 {
     struct functions *x = c->ctx;
@@ -401,6 +410,7 @@ void functions_list(struct api_call *c)
         x->form++;
     }
     c->ctx = x;
+    c->written = written;
     c->end = end;
     read_pages(x);
 }

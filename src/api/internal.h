@@ -74,8 +74,9 @@ void api_body_read(struct api_call *c);
 // A body that waits to be read is not any more. Harmless on others.
 void api_body_forget(struct api_call *c);
 
-// later.c: a long answer's envelope is written on a thread: takes what `data` holds. False: it is
-// short.
+// later.c: what api_call_grow() holds is given back.
+void api_call_grown(struct api_call *c);
+// A long answer's envelope is written on a thread: takes what `data` holds. False: it is short.
 bool api_reply_later(struct api_call *c, int status, struct buf *data);
 
 // call.c: frees a call that is over and has nothing under way.

@@ -47,6 +47,21 @@ void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
     }
 }
 
+bool api_call_grow(struct api_call *c, size_t bytes)
+{
+    if (c->over || (bytes > c->grown && http_hold(c->r, bytes - c->grown))) {
+        return false;
+    }
+    c->grown = bytes > c->grown ? bytes : c->grown;
+    return true;
+}
+
+void api_call_grown(struct api_call *c)
+{
+    http_unhold(c->r, c->grown);
+    c->grown = 0;
+}
+
 static void put_envelope(struct api_call *c, const struct buf *data)
 {
     c->answer = BUF_INIT(data->len + ENVELOPE_BYTES);
@@ -85,15 +100,14 @@ static void answer_written(struct api_call *c)
         return;
     }
     c->status = c->answer_status;
+    api_call_grown(c);
     http_reply_buf(c->r, c->status, "application/json", &c->answer);
 }
 
 // The envelope has a copy: whoever does not read the answer holds it once, not twice.
 static void shared_written(struct api_call *c)
 {
-    shared_release(c->shared);
-    c->shared = NULL;
-    c->shared_len = 0;
+    api_call_unshare(c);
     answer_written(c);
 }
 
@@ -117,17 +131,33 @@ void api_reply_written(struct api_call *c, int status, size_t bytes,
     api_work(c, bytes, write_answer, answer_written);
 }
 
-void api_call_share(struct api_call *c, const char *json, size_t len)
+bool api_call_share(struct api_call *c, const char *json, size_t len)
 {
+    if (c->over || http_hold(c->r, len)) {
+        return false;
+    }
     shared_hold(json);
-    shared_release(c->shared);
     c->shared = json;
     c->shared_len = len;
+    return true;
+}
+
+void api_call_unshare(struct api_call *c)
+{
+    if (!c->over) { // what a request holds goes with it
+        http_unhold(c->r, c->shared_len);
+    }
+    shared_release(c->shared);
+    c->shared = NULL;
+    c->shared_len = 0;
 }
 
 void api_reply_shared(struct api_call *c, int status, const char *json, size_t len)
 {
-    api_call_share(c, json, len);
+    if (!api_call_share(c, json, len)) {
+        api_fail_busy(c);
+        return;
+    }
     c->answer_status = status;
     api_work(c, len, write_shared, shared_written);
 }

@@ -11,6 +11,7 @@
 #include "serve/sessions.h"
 #include "serve/shares.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +45,9 @@ void api_fail_session(struct api_call *c, int refusal)
         break;
     case SESSIONS_NO_SHARE:
         api_fail_share(c, "session");
+        break;
+    case -EAGAIN:
+        api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "session: the store cannot take it now");
         break;
     default:
         api_fail(c, API_INTERNAL, "session: %s", strerror(-refusal));

@@ -70,6 +70,8 @@ static void on_own_end(void *ctx, int error)
     struct tool_call *t = c->ctx;
     if (error) {
         tool_call_fail_store(c, error);
+    } else if (!api_call_grow(c, t->data.len)) {
+        api_fail_busy(c);
     } else if (t->enough && !t->data.error) {
         loop_timer_set(c->with->loop, &t->timer, 0); // others have a turn between
     } else {

@@ -9,7 +9,7 @@ enum {
     LOCAL_CONNECTIONS = 64,
     TCP_CONNECTIONS = 4096,
     PEER_CONNECTIONS = 1024, // a proxy is a peer, too
-    CONNECTION_FDS = 4,      // its own, a file, two folders of a session
+    CONNECTION_FDS = 4,      // its own, a file, two folders of a session (a zip: four more)
 };
 
 union address {

@@ -147,9 +147,14 @@ static struct finding decode_query(struct http_parser *p, const char *query)
         size_t n = strcspn(query, "&");
         size_t name = strcspn(query, "=&");
         if (n > 0) {
+            if (p->n_pairs == HTTP_PAIRS_MAX) {
+                return BAD(414, "the query has too many parameters");
+            }
             const char *value = name < n ? query + name + 1 : query + n;
-            if (!decode(&p->decoded, query, name, true) ||
-                !decode(&p->decoded, value, (size_t)(query + n - value), true)) {
+            p->pairs[p->n_pairs].name = (uint32_t)p->decoded.len;
+            bool sound = decode(&p->decoded, query, name, true);
+            p->pairs[p->n_pairs].value = (uint32_t)p->decoded.len;
+            if (!sound || !decode(&p->decoded, value, (size_t)(query + n - value), true)) {
                 return BAD(400, "the query is not UTF-8 with whole escapes");
             }
             p->n_pairs++;

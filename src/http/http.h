@@ -146,6 +146,8 @@ int http_set_owner(struct http_request *r, const char *name);
 // Before the handler keeps so many bytes of its own until the end call, for a peer that may be
 // slow. 0, or -ENOBUFS: replies_bytes would be passed, or the owner's share of it.
 int http_hold(struct http_request *r, size_t bytes);
+// Gives back of it before the end.
+void http_unhold(struct http_request *r, size_t bytes);
 
 enum http_end {
     HTTP_END_SENT,    // the whole reply was handed to the kernel

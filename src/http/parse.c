@@ -316,12 +316,8 @@ bool http_parser_pair(const struct http_parser *p, size_t i, const char **ret_na
     if (i >= p->n_pairs) {
         return false;
     }
-    const char *at = p->decoded.data + strlen(p->decoded.data) + 1;
-    for (size_t k = 0; k < 2 * i; k++) {
-        at += strlen(at) + 1;
-    }
-    *ret_name = at;
-    *ret_value = at + strlen(at) + 1;
+    *ret_name = p->decoded.data + p->pairs[i].name;
+    *ret_value = p->decoded.data + p->pairs[i].value;
     return true;
 }
 

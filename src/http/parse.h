@@ -9,7 +9,10 @@
 
 #include <llhttp.h>
 
-enum { HTTP_FIELDS_MAX = 128 }; // of the table; the bound in use is given
+enum {
+    HTTP_FIELDS_MAX = 128, // of the table; the bound in use is given
+    HTTP_PAIRS_MAX = 100,  // of a query: each name that is asked for is held against all of them
+};
 
 enum http_parsed {
     HTTP_PARSED_MORE, // all was read: give more
@@ -30,6 +33,9 @@ struct http_parser {
     struct {
         uint32_t name, value; // in text
     } fields[HTTP_FIELDS_MAX];
+    struct {
+        uint32_t name, value; // in decoded
+    } pairs[HTTP_PAIRS_MAX];
     size_t n_fields, n_pairs;
     uint32_t host; // in text; UINT32_MAX: none
     enum http_method method;

@@ -60,3 +60,9 @@ int http_hold(struct http_request *r, size_t bytes)
 {
     return share_take(r, SHARE_REPLIES, bytes) ? 0 : -ENOBUFS;
 }
+
+void http_unhold(struct http_request *r, size_t bytes)
+{
+    r->conn->server->shares[SHARE_REPLIES] -= bytes;
+    r->shares[SHARE_REPLIES] -= bytes;
+}

@@ -301,11 +301,14 @@ static void look(struct loop_timer *t)
                 continue;
             }
             uint64_t at_ns = s->first ? now_ns + REST_MS * NS_PER_MS : due_ns(s);
-            if (at_ns > now_ns) {
-                next_ns = at_ns < next_ns ? at_ns : next_ns;
-            } else {
-                write_now(a, s, false); // which may be its end
+            if (at_ns <= now_ns) {
+                bool stays = write_now(a, s, false);
+                if (!stays || s->first) {
+                    continue;
+                }
+                at_ns = now_ns + REST_MS * NS_PER_MS; // it could not begin
             }
+            next_ns = at_ns < next_ns ? at_ns : next_ns;
         }
     }
     if (next_ns != UINT64_MAX) {

@@ -212,6 +212,9 @@ static int take_in(struct jobs *j, struct jobs_submission *s, bool accepted, str
     if (!t) {
         return -ENOMEM;
     }
+    if (accepted) {
+        task_holds(t, s->request_len); // with the store, until its row is there
+    }
     t->accepted = t->entry.held = accepted;
     t->at = accepted ? TASK_SUBMITTED : TASK_WAITING;
     t->entry_name = s->entry;

@@ -133,6 +133,7 @@ void task_free(struct task *t); // out of the table; nothing of it may be under 
 struct task *task_find(const struct jobs *j, const char *team, const char *id); // team NULL: any
 // Puts a task that holds its job into the queue, with what it needs. 0, a refusal, or -errno.
 int task_enqueue(struct task *t, struct queue_refusal *ret);
+void task_holds(struct task *t, uint64_t bytes); // so many at least, until task_drop_job()
 void task_drop_job(struct task *t);
 // What its request says of a task that does not hold it, and is held in the queue.
 void task_learn(struct task *t, const struct job *job);

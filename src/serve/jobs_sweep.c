@@ -8,7 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST_PAUSE_MS = 60000, ERROR_PAUSE_MS = 600000 };
+enum {
+    LEAST_PAUSE_MS = 60 * 1000,
+    ERROR_PAUSE_MS = 600 * 1000,
+    LONGEST_MS = 3600 * 1000, // the clock of the day may be set meanwhile
+};
 
 static void removing(void *ctx, const struct store_job *row)
 {
@@ -38,7 +42,7 @@ static void wait_for_next(struct jobs *j, int error)
     }
     int64_t least = j->config.limits.result_ttl_ms < LEAST_PAUSE_MS ? j->config.limits.result_ttl_ms
                                                                     : LEAST_PAUSE_MS;
-    pause_ms = pause_ms < least ? least : pause_ms;
+    pause_ms = pause_ms < least ? least : pause_ms > LONGEST_MS ? LONGEST_MS : pause_ms;
     loop_timer_set(j->config.loop, &j->sweep_due, (uint64_t)pause_ms * NS_PER_MS);
 }
 

@@ -56,6 +56,14 @@ struct task *task_new(struct jobs *j, const char *team, struct job *job)
     return t;
 }
 
+void task_holds(struct task *t, uint64_t bytes)
+{
+    if (bytes > t->held_bytes) {
+        t->jobs->held_bytes += bytes - t->held_bytes;
+        t->held_bytes = bytes;
+    }
+}
+
 void task_drop_job(struct task *t)
 {
     t->jobs->held_bytes -= t->held_bytes;

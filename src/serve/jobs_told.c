@@ -166,7 +166,19 @@ static void get_now(struct getting *g, const struct task *t)
     }
 }
 
-// A row without a result: it waits or runs elsewhere, or its worker was lost.
+static enum reason reason_of(const struct store_job *row)
+{
+    for (enum reason r = REASON_OK; r < REASON_COUNT; r++) {
+        if (strlen(reason_names[r]) == row->reason.len &&
+            memcmp(reason_names[r], row->reason.data, row->reason.len) == 0) {
+            return r;
+        }
+    }
+    return REASON_WORKER_LOST;
+}
+
+// A row without a result: it waits or runs elsewhere, its worker was lost, or there was no memory
+// for the result.
 static void write_row(struct buf *out, const struct store_job *row)
 {
     struct result r;
@@ -184,8 +196,12 @@ static void write_row(struct buf *out, const struct store_job *row)
     if (!r.under_way) { // how much it had written, nobody knows any more
         r.usage.stdout_bytes = r.usage.stderr_bytes = RESULT_UNKNOWN;
         r.truncated_stdout = r.truncated_stderr = true;
-        result_fail(&r, REASON_WORKER_LOST, STAGE_EXECUTION,
-                    "The service ended while the job ran; it was not begun again");
+        enum reason reason = reason_of(row);
+        result_fail(&r, REASON_WORKER_LOST, reason == REASON_OK ? STAGE_NONE : STAGE_EXECUTION,
+                    reason == REASON_WORKER_LOST
+                        ? "The service ended while the job ran; it was not begun again"
+                        : "The job has ended, and its result was lost");
+        r.reason = reason;
     }
     result_write(out, &r);
     result_done(&r);

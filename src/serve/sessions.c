@@ -17,7 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { HOUR_MS = 3600 * 1000 };
+enum { HOUR_MS = 3600 * 1000, CREATE_TRIES = 3 };
 
 // ---- the table
 
@@ -96,6 +96,7 @@ void session_free(struct session *e)
         session_takes(e, 0, 0);
         share_release(e->share);
     }
+    walk_end(&e->walk);
     free(e->team);
     free(e->conversation);
     free(e->agent);
@@ -255,6 +256,7 @@ struct op {
     struct session *session; // create: the new one; extend: none
     char id[37];             // extend
     int64_t expires_ms;
+    unsigned tries; // create: that found one of its names which has ended
 };
 
 static void unmake(struct op *o)
@@ -276,14 +278,18 @@ static void op_fail(struct op *o, int error)
 
 static void create(struct op *o);
 
-// The names have one already. It may have ended while the store was asked: then once more.
+// The names have one already. It may have ended while the store was asked: then again. Where the
+// store cannot record an end (its disk is full), that would go on for ever.
 static void created_before(struct op *o, const char *id, size_t len)
 {
     const struct session *e = session_find(o->s, id, len);
+    bool ended = e && (e->removing || e->expires_ms <= clock_wall_ms());
     if (!e) {
         op_fail(o, -EIO);
-    } else if (e->removing || e->expires_ms <= clock_wall_ms()) {
+    } else if (ended && o->tries++ < CREATE_TRIES) {
         create(o);
+    } else if (ended) {
+        op_fail(o, -EAGAIN);
     } else {
         unmake(o);
         answer_session(o->answer, o->ctx, e, true);
@@ -299,18 +305,19 @@ static void created(void *ctx, const struct store_outcome *out)
         created_before(o, out->id, out->id_len);
         return;
     }
-    int error = out->error ? out->error : session_make_folder(e);
-    if (error) {
-        if (!out->error) { // its record is there
-            struct store_write w = {.kind = STORE_SESSION_DELETE,
-                                    .session = {.id = store_text_of(e->id)}};
-            store_write(o->s->config.store, &w, NULL, NULL);
-        }
-        op_fail(o, error);
+    if (out->error) {
+        op_fail(o, out->error);
         return;
     }
     o->s->n_making--;
     session_insert(e);
+    int error = session_make_folder(e);
+    if (error) { // its record is there: it ends as any other, until the store has taken that
+        session_end(e);
+        o->session = NULL;
+        op_fail(o, error);
+        return;
+    }
     sessions_look_later(o->s, e->expires_ms);
     answer_session(o->answer, o->ctx, e, false);
     free(o);

@@ -162,6 +162,7 @@ void session_end(struct session *e)
     s->n_active--;
     s->n_removing++;
     e->removing = true;
+    session_unmeasure(e);
     struct store_write w = {.kind = STORE_SESSION_STATE};
     w.session.id = store_text_of(e->id);
     w.session.state = STORE_SESSION_REMOVING;

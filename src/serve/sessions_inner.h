@@ -7,8 +7,13 @@
 #include "serve/cleaner.h"
 #include "serve/sessions.h"
 #include "serve/shares.h"
+#include "workspace/walk.h"
 
-enum { SESSIONS_BUCKETS = 4096, SESSIONS_HASHES = 256 };
+enum {
+    SESSIONS_BUCKETS = 4096,
+    SESSIONS_HASHES = 256,
+    SESSIONS_MEASURED = 4, // at once
+};
 
 // Who waits for the end of a session to be durable.
 struct session_deleter {
@@ -34,11 +39,14 @@ struct session {
     int64_t retry_ms;       // when its end is to go on, as the last try failed; 0: no try failed
     unsigned tries;         // that failed
     struct session_deleter *deleters;
+    struct session *next_unmeasured;
+    bool unmeasured; // waits to be measured
     struct work measure;
     bool measure_again;
-    uint64_t entries;       // in its folders when it was last measured; 0: not since the start
-    int64_t measured_bytes; // the thread's while `measure` is queued
-    uint64_t measured_entries;
+    uint64_t entries; // in its folders when it was last measured; 0: not since the start
+    struct walk walk; // the thread's while `measure` is queued
+    int measure_pieces;
+    bool measured;        // it is over
     struct session *next; // in its bucket
 };
 
@@ -53,6 +61,7 @@ struct sessions {
     struct cleaner *cleaner;
     struct session *buckets[SESSIONS_BUCKETS];
     struct session_hash hashes[SESSIONS_HASHES];
+    struct session *unmeasured, *measuring[SESSIONS_MEASURED];
     uint64_t n_active, n_removing, n_making; // making: with the store, in no bucket yet
     struct loop_timer due;
     char page[STORE_ID_MAX + 1]; // of the list that is read at the start: its last id
@@ -84,7 +93,8 @@ const struct session *session_of_names(const struct sessions *s, const struct se
                                        int64_t now_ms);
 
 // sessions_room.c
-void session_measure(struct session *e);
+void session_measure(struct session *e);   // soon
+void session_unmeasure(struct session *e); // not, unless it is under way
 // What it takes from here on, and what of that is promised to who writes in it.
 void session_takes(struct session *e, int64_t disk_bytes, uint64_t charged_bytes);
 

@@ -5,7 +5,6 @@
 #include "model/lower.h"
 #include "plan/plan.h"
 #include "workspace/path.h"
-#include "workspace/walk.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -24,18 +23,31 @@ void session_takes(struct session *e, int64_t disk_bytes, uint64_t charged_bytes
     e->charged_bytes = charged_bytes;
 }
 
+// A piece: what is to be removed, and other teams' sessions, have their turn in between.
 static void measure_run(struct work *w)
 {
     struct session *e = w->ctx;
-    struct walk walk = {0};
-    AUTO_CLOSE int fd = path_open(e->of->kept, e->id, O_RDONLY | O_DIRECTORY, 0);
-    if (fd >= 0 && !walk_begin(&walk, fd)) {
-        for (int i = 0; i < MEASURE_PIECES && walk_step(&walk, MEASURE_PIECE) == 0; i++) {
-        }
-        walk_end(&walk);
+    if (e->measure_pieces++ == 0) {
+        AUTO_CLOSE int fd = path_open(e->of->kept, e->id, O_RDONLY | O_DIRECTORY, 0);
+        e->walk = (struct walk){0};
+        e->measured = fd < 0 || walk_begin(&e->walk, fd);
     }
-    e->measured_bytes = (int64_t)walk.bytes;
-    e->measured_entries = walk.entries;
+    e->measured =
+        e->measured || walk_step(&e->walk, MEASURE_PIECE) || e->measure_pieces == MEASURE_PIECES;
+    if (e->measured) {
+        walk_end(&e->walk);
+    }
+}
+
+// Of one that is under way, or NULL: a free one. NULL: there is none.
+static struct session **measure_place(struct sessions *s, const struct session *e)
+{
+    for (size_t i = 0; i < SESSIONS_MEASURED; i++) {
+        if (s->measuring[i] == e) {
+            return &s->measuring[i];
+        }
+    }
+    return NULL;
 }
 
 static void note(const struct session *e)
@@ -45,12 +57,26 @@ static void note(const struct session *e)
     store_write(e->of->config.store, &w, NULL, NULL); // the next one says it again
 }
 
+static void measure_next(struct sessions *s);
+
 static void measure_done(struct work *w)
 {
     struct session *e = w->ctx;
-    session_takes(e, e->measured_bytes, e->charged_bytes);
-    e->entries = e->measured_entries;
+    struct sessions *s = e->of;
+    if (!e->measured && !e->removing && work_queue(s->config.pool, w) == 0) {
+        return;
+    }
+    walk_end(&e->walk);
+    if (e->measured) {
+        session_takes(e, (int64_t)e->walk.bytes, e->charged_bytes);
+        e->entries = e->walk.entries;
+    }
     e->leases--;
+    struct session **place = measure_place(s, e);
+    if (place) {
+        *place = NULL;
+    }
+    measure_next(s);
     if (e->removing) {
         session_left(e);
         return;
@@ -64,18 +90,66 @@ static void measure_done(struct work *w)
 // What is known now is newer than what is being measured.
 static void measure_is_late(struct session *e) { e->measure_again |= e->measure.queued; }
 
+static bool is_measured_of(const struct sessions *s, const struct share *team)
+{
+    bool found = false;
+    for (size_t i = 0; i < SESSIONS_MEASURED; i++) {
+        found = found || (s->measuring[i] && s->measuring[i]->share == team);
+    }
+    return found;
+}
+
+// The first of a team of which none is under way: none has more than one of the places.
+static struct session *measure_pick(const struct sessions *s)
+{
+    struct session *e = s->unmeasured;
+    while (e && is_measured_of(s, e->share)) {
+        e = e->next_unmeasured;
+    }
+    return e;
+}
+
+static void measure_next(struct sessions *s)
+{
+    struct session **place, *e;
+    while ((place = measure_place(s, NULL)) && (e = measure_pick(s))) {
+        session_unmeasure(e);
+        e->measure_pieces = 0;
+        e->measure =
+            (struct work){.run = measure_run, .done = measure_done, .ctx = e, .background = true};
+        if (work_queue(s->config.pool, &e->measure) == 0) {
+            e->leases++;
+            *place = e;
+        }
+    }
+}
+
+void session_unmeasure(struct session *e)
+{
+    struct session **at = &e->of->unmeasured;
+    while (*at && *at != e) {
+        at = &(*at)->next_unmeasured;
+    }
+    if (*at) {
+        *at = e->next_unmeasured;
+    }
+    e->unmeasured = false;
+}
+
 void session_measure(struct session *e)
 {
-    if (e->measure.queued) {
-        e->measure_again = true;
+    struct session **last = &e->of->unmeasured;
+    e->measure_again = e->measure.queued;
+    if (e->measure.queued || e->unmeasured) {
         return;
     }
-    e->measure_again = false;
-    e->measure =
-        (struct work){.run = measure_run, .done = measure_done, .ctx = e, .background = true};
-    if (work_queue(e->of->config.pool, &e->measure) == 0) {
-        e->leases++;
+    while (*last) {
+        last = &(*last)->next_unmeasured;
     }
+    e->unmeasured = true;
+    e->next_unmeasured = NULL;
+    *last = e;
+    measure_next(e->of);
 }
 
 // ---- who works in one

@@ -89,8 +89,11 @@ void groups_kill(const struct groups *g, uint32_t k, uint32_t uid_base, bool (*i
 // launcher holds that until its end: so it shows, whatever folder the lock files are kept in.
 bool groups_held(const struct groups *g, uint32_t k);
 
-// Removes isle/K everywhere, whatever its depth, under a claim of its own. 0 (also when there is
-// none), -EBUSY: processes, or another's.
+// groups_claim() of what is there: -ENOENT where nothing is.
+int groups_take(const struct groups *g, uint32_t k, struct groups_made *ret);
+// Removes isle/K everywhere, whatever its depth; the caller has claimed it. 0, -EBUSY: processes.
+int groups_clear(const struct groups *g, uint32_t k);
+// Both, without a trace of the claim. 0 (also when there is none), -EBUSY: processes, or another's.
 int groups_remove(const struct groups *g, uint32_t k);
 
 #endif

@@ -152,17 +152,28 @@ static int remove_all(const struct groups *g, uint32_t k)
     return error;
 }
 
+int groups_take(const struct groups *g, uint32_t k, struct groups_made *ret)
+{
+    if (!is_any(g, k)) {
+        return -ENOENT;
+    }
+    return groups_held(g, k) ? -EBUSY : groups_claim(g, k, ret);
+}
+
+int groups_clear(const struct groups *g, uint32_t k)
+{
+    return service_lives(g, k) ? -EBUSY : remove_all(g, k);
+}
+
 int groups_remove(const struct groups *g, uint32_t k)
 {
     struct groups_made claim;
-    if (!is_any(g, k)) {
-        return 0;
+    int e = groups_take(g, k, &claim);
+    if (e) {
+        return e == -ENOENT ? 0 : e;
     }
-    int e = groups_held(g, k) ? -EBUSY : groups_claim(g, k, &claim);
-    if (!e) {
-        e = service_lives(g, k) ? -EBUSY : remove_all(g, k);
-        groups_close(&claim);
-    }
+    e = groups_clear(g, k);
+    groups_close(&claim);
     return e;
 }
 

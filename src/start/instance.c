@@ -125,20 +125,27 @@ static int ids_of(const struct start_host *h, uint32_t k, struct ids *ret)
 
 static int clean_groups(const struct start_host *h, uint32_t k, uint32_t uid_base)
 {
+    struct groups_made claim;
+    int e;
     // An owner that is just ending gives its locks back one by one; one that goes on living keeps
-    // its lock files in another folder than ours, and nothing of it may be killed.
-    for (unsigned ms = 0; groups_held(&h->groups, k); ms++) {
+    // its lock files in another folder than ours: it has removed what was there before it, and
+    // nothing of it may be killed. So what is killed is claimed first.
+    for (unsigned ms = 0; (e = groups_take(&h->groups, k, &claim)) == -EBUSY; ms++) {
         if (ms == HELD_MS) {
-            return -EBUSY;
+            return 0;
         }
         clock_pause_ns(NS_PER_MS);
     }
-    int e = groups_remove(&h->groups, k);
+    if (e) {
+        return e == -ENOENT ? 0 : e;
+    }
+    e = groups_clear(&h->groups, k);
     for (unsigned ms = 0; e && ms < GROUPS_GONE_MS; ms++) {
         groups_kill(&h->groups, k, uid_base, NULL, NULL);
         clock_pause_ns(NS_PER_MS);
-        e = groups_remove(&h->groups, k);
+        e = groups_clear(&h->groups, k);
     }
+    groups_close(&claim);
     return e;
 }
 

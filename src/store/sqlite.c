@@ -12,6 +12,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+enum { SHORT_BYTES = 64 << 10 };
+
 struct sqlite_store {
     struct store base; // first
     struct loop *loop;
@@ -326,7 +328,9 @@ static int sqlite_store_write(struct store *st, const struct store_write *w, sto
     }
     size_t bytes = store_write_size(w);
     size_t all = bytes + sizeof(struct sqlite_write);
-    if (s->waiting_bytes + all > s->max_bytes) {
+    // The last of it is for short ones: how jobs and sessions end, whatever large ones wait.
+    size_t max = all > SHORT_BYTES ? s->max_bytes - s->max_bytes / 8 : s->max_bytes;
+    if (s->waiting_bytes + all > max) {
         return -EAGAIN;
     }
     struct sqlite_write *op = malloc(w->lent ? sizeof *op : all);

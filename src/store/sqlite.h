@@ -13,7 +13,8 @@ struct store_sqlite {
     const char *dir;      // a folder of the service's own; the files in it get mode 0600
     int64_t now_ms;       // when jobs ended that the last start had begun
     uint32_t lazy_ms;     // how long lazy writes wait for company; 0: 200
-    size_t waiting_bytes; // of writes that are not answered yet; 0: 128 MiB
+    size_t waiting_bytes; // of writes that are not answered yet, the last eighth of it of short
+                          // ones; 0: 128 MiB
 };
 
 struct store_error {

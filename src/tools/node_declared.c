@@ -213,6 +213,9 @@ static void advance(struct walk *w)
     }
 }
 
+enum { MEMBERS_MAX = 3 }; // of an output
+
+// Others that have more members than they may are refused for that, and not searched for a name.
 static void check_name(struct node_check *c, yyjson_val *declared, size_t at, yyjson_val *name)
 {
     size_t i, n;
@@ -225,7 +228,8 @@ static void check_name(struct node_check *c, yyjson_val *declared, size_t at, yy
     }
     yyjson_arr_foreach(declared, i, n, other)
     {
-        if (i < at && yyjson_equals(yyjson_obj_get(other, "name"), name)) {
+        if (i < at && yyjson_obj_size(other) <= MEMBERS_MAX &&
+            yyjson_equals(yyjson_obj_get(other, "name"), name)) {
             char shown[SHOWN_BYTES];
             buf_puts(&c->path, ".name");
             node_fault(c, "%s is declared twice", job_show(name, shown));

@@ -24,6 +24,14 @@ static bool is_dots(const char *name)
     return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
 }
 
+// Those between the first and the one that holds the deepest: a reader who is slow has no more.
+static void close_above(struct listing *l)
+{
+    for (int i = l->depth - 3; i > 0 && l->levels[i].fd >= 0; i--) {
+        l->levels[i].fd = fd_close(l->levels[i].fd);
+    }
+}
+
 // Enters `name` of dir, whose path (of path_len bytes) is in place. 0 or -errno.
 static int push(struct listing *l, int dir, const char *name, size_t path_len)
 {
@@ -36,13 +44,27 @@ static int push(struct listing *l, int dir, const char *name, size_t path_len)
     }
     l->levels[l->depth++] = (struct listing_level){.fd = fd, .path_len = path_len};
     l->at = l->end = 0;
+    close_above(l);
     return 0;
 }
 
 static void pop(struct listing *l)
 {
-    close(l->levels[--l->depth].fd);
+    fd_close(l->levels[--l->depth].fd);
     l->at = l->end = 0; // the folder above is read anew from its offset
+}
+
+// The deepest again, by its path. -ENOENT: it is not there any more.
+static int open_again(struct listing *l)
+{
+    struct listing_level *level = &l->levels[l->depth - 1];
+    l->path[level->path_len] = '\0'; // what was below it has been told
+    int fd = path_open(l->levels[0].fd, l->path, O_RDONLY | O_DIRECTORY, 0);
+    if (fd < 0) {
+        return fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : -ENOENT;
+    }
+    level->fd = fd;
+    return 0;
 }
 
 // Offsets, top first, "." between them; ":"; the path of the deepest folder.
@@ -145,7 +167,7 @@ int listing_begin(struct listing *l, int folder, bool recursive, const char *cur
 void listing_end(struct listing *l)
 {
     while (l->depth > 0) {
-        close(l->levels[--l->depth].fd);
+        fd_close(l->levels[--l->depth].fd);
     }
     free(l->chunk);
     l->chunk = NULL;
@@ -156,7 +178,11 @@ void listing_end(struct listing *l)
 static const char *next_name(struct listing *l, int *ret_error)
 {
     struct listing_level *level = &l->levels[l->depth - 1];
-    *ret_error = 0;
+    *ret_error = level->fd < 0 ? open_again(l) : 0;
+    if (*ret_error) {
+        *ret_error = *ret_error == -ENOENT ? 0 : *ret_error;
+        return NULL;
+    }
     if (l->at == l->end) {
         if (lseek(level->fd, level->offset, SEEK_SET) < 0) {
             *ret_error = -errno;

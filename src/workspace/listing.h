@@ -1,7 +1,7 @@
 // listing.h: what is in a folder of a workspace, one entry at a time, so that the caller bounds
 // entries and time; goes on later, also in another process, from a cursor. In the order of the file
 // system. While programs change the tree, an entry may be missed or told twice; nothing is
-// followed.
+// followed. However deep it is, three folders are open at most between two entries.
 #ifndef ISLE_WORKSPACE_LISTING_H
 #define ISLE_WORKSPACE_LISTING_H
 
@@ -28,7 +28,7 @@ struct listing {
     // inner
     bool recursive;
     struct listing_level {
-        int fd;
+        int fd;          // -1: it is opened again when its turn comes
         int64_t offset;  // where it goes on
         size_t path_len; // of path that names it
     } levels[LISTING_MAX_DEPTH];

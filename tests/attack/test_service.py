@@ -46,8 +46,8 @@ def test_F12_one_team_takes_the_queue(settings):
     job = {"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}} if bounded else SHORT
     with serving(settings | {"SANDBOX_WORKER_CONCURRENCY": "2"}) as s:
         a, b = s.client(s.new_key("greedy")), s.client(s.new_key("modest"))
-        # None of the short ones is through before the queue is full.
-        bars = [] if bounded else [a.submit({"command": ["sleep", "60"]}) for _ in range(2)]
+        # None of the short ones is through before the queue is full: A has one slot, as B has a key.
+        bars = [] if bounded else [a.submit({"command": ["sleep", "60"]})]
         ids, refused = fill_queue(a, job)
         for bar in bars:
             a.cancel(bar)

@@ -3,6 +3,7 @@ beside the loop."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import subprocess
 import time
@@ -60,6 +61,31 @@ def held(
     assert said[0] == "200" and (int(said[1]) > least_bytes or "artifacts" in path), (said, path)
     print(path, f"{longest:.1f} ms")
     return longest
+
+
+def asked(service: Service, path: str) -> socket.socket:
+    """A GET whose answer has begun, and is not read."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.connect(("127.0.0.1", service.port))
+    key = f"Authorization: Bearer {service.key}\r\n" if service.key else ""
+    s.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{key}\r\n".encode())
+    assert s.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
+    return s
+
+
+def test_who_does_not_read_a_file_holds_nothing_of_the_result(service: Service):
+    """The result, in which the file is looked up, may be long."""
+    code = "open('a', 'wb').truncate(8 << 20)\n" + FULL
+    job = {"language": "python", "code": code, "params": {"v": 7}, "limits": LIMITS, "artifacts": ["a"]}
+    ident = service.submit(job)
+    service.wait(ident)
+    before = service.figures().private_kb
+    with contextlib.ExitStack() as readers:
+        for _ in range(6):
+            readers.enter_context(asked(service, f"{JOBS}/{ident}/artifacts/a"))
+        most = before + 2 * (22 << 10)  # of one that was read last, until it is given back
+        assert harness.until(lambda: service.figures().private_kb < most, 10), (before, service.figures())
 
 
 def test_who_does_not_read_a_long_result_holds_it_once(service: Service):

@@ -355,6 +355,34 @@ static void bounds_are_exact(void **state)
     free(p);
 }
 
+// Each parameter that is asked for is held against all pairs.
+static void a_query_has_so_many_pairs(void **state)
+{
+    (void)state;
+    struct http_parser *p = malloc(sizeof *p);
+    assert_non_null(p);
+    for (int over = 0; over < 2; over++) {
+        AUTO_BUF struct buf text = BUF_INIT(64 << 10);
+        const char *name, *value;
+        buf_puts(&text, "GET /?");
+        for (int i = 0; i < HTTP_PAIRS_MAX + over; i++) {
+            buf_printf(&text, "&&k%d=%d", i, i);
+        }
+        buf_puts(&text, "& HTTP/1.1\r\n" H "\r\n");
+        assert_int_equal(run(p, text.data, text.len, 7).status, over ? 414 : 0);
+        if (!over) {
+            assert_true(http_parser_pair(p, HTTP_PAIRS_MAX - 1, &name, &value));
+            assert_string_equal(name, "k99");
+            assert_string_equal(value, "99");
+            assert_false(http_parser_pair(p, HTTP_PAIRS_MAX, &name, &value));
+            assert_int_equal(http_parser_pair_value(p, "k98", &value), 1);
+            assert_string_equal(value, "98");
+        }
+        http_parser_done(p);
+    }
+    free(p);
+}
+
 int main(void)
 {
     http_config_init(&bounds);
@@ -364,6 +392,7 @@ int main(void)
         cmocka_unit_test(a_head_is_read_into_its_parts),
         cmocka_unit_test(what_never_ends_is_refused_in_time),
         cmocka_unit_test(bounds_are_exact),
+        cmocka_unit_test(a_query_has_so_many_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -270,6 +270,33 @@ static void test_a_removal_that_fails_is_tried_again(void **state)
     assert_int_equal(get(s, "a", s->id), SESSIONS_EXPIRED);
 }
 
+// The store names one that has ended, again and again: its end cannot be recorded.
+static void test_an_end_that_is_not_recorded(void **state)
+{
+    struct set *s = *state;
+    assert_int_equal(create(s, "a", "talk"), 0);
+    struct session *e = session_find(s->sessions, s->id, 36);
+    e->removing = true;
+    assert_int_equal(create(s, "a", "talk"), -EAGAIN);
+    assert_int_equal(s->sessions->n_making, 0);
+    e->removing = false;
+    assert_int_equal(create(s, "a", "talk"), 0);
+    assert_true(s->same);
+}
+
+// Its record is there and its folder cannot be made: it has ended, and its names are free.
+static void test_a_folder_that_cannot_be_made(void **state)
+{
+    struct set *s = *state;
+    assert_int_equal(unlinkat(s->place.root, "kept", AT_REMOVEDIR), 0);
+    assert_int_equal(create(s, "a", "talk"), -ENOENT);
+    place_run(&s->place, nothing_left, s);
+    assert_int_equal(s->sessions->n_making, 0);
+    restart(s);
+    assert_int_equal(create(s, "a", "talk"), 0);
+    assert_false(s->same);
+}
+
 static void test_extended(void **state)
 {
     struct set *s = *state;
@@ -461,6 +488,32 @@ static void test_measured_too_late(void **state)
     assert_true(stats.disk_bytes >= sizeof text - 1);
 }
 
+// Many of one team leave places to others; of one that ends nobody asks what it takes.
+static void test_measured_in_turn(void **state)
+{
+    struct set *s = *state;
+    struct session *a[6];
+    for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+        assert_int_equal(create(s, "a", NULL), 0);
+        a[i] = session_find(s->sessions, s->id, 36);
+    }
+    assert_int_equal(create(s, "b", NULL), 0);
+    struct session *b = session_find(s->sessions, s->id, 36);
+    for (size_t i = 0; i < ARRAY_LEN(a); i++) {
+        session_measure(a[i]);
+        session_measure(a[i]);
+    }
+    session_measure(b);
+    assert_true(a[0]->measure.queued && a[0]->measure_again && b->measure.queued);
+    assert_true(!a[1]->measure.queued && s->sessions->unmeasured == a[1]);
+    assert_int_equal(end_it(s, "a", a[1]->id), 0);
+    place_run(&s->place, none_waits, s);
+    assert_null(s->sessions->unmeasured);
+    for (size_t i = 2; i < ARRAY_LEN(a); i++) {
+        assert_true(a[i]->disk_bytes > 0);
+    }
+}
+
 static void test_no_uid_left(void **state)
 {
     struct set *s = *state;
@@ -537,6 +590,8 @@ int main(void)
         SESSIONS_TEST(test_one_per_conversation),
         SESSIONS_TEST(test_deleted),
         SESSIONS_TEST(test_a_removal_that_fails_is_tried_again),
+        SESSIONS_TEST(test_an_end_that_is_not_recorded),
+        SESSIONS_TEST(test_a_folder_that_cannot_be_made),
         SESSIONS_TEST(test_extended),
         SESSIONS_TEST(test_expired),
         SESSIONS_TEST(test_forgotten),
@@ -544,6 +599,7 @@ int main(void)
         SESSIONS_TEST(test_share),
         SESSIONS_TEST(test_room),
         SESSIONS_TEST(test_measured_too_late),
+        SESSIONS_TEST(test_measured_in_turn),
         SESSIONS_TEST(test_no_uid_left),
         SESSIONS_TEST(test_listed),
     };

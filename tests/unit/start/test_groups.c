@@ -176,7 +176,9 @@ static void test_claimed_once(void **state)
         assert_int_equal(groups_claim(&g, 3, &first), 0);
         assert_true(groups_held(&g, 3)); // before it is made
         assert_int_equal(groups_claim(&g, 3, &second), -EBUSY);
+        assert_int_equal(groups_take(&g, 3, &second), -EBUSY); // so nothing of it is killed
         assert_int_equal(groups_remove(&g, 3), -EBUSY);
+        assert_int_equal(groups_take(&g, 4, &second), -ENOENT);
         groups_close(&first);
         assert_int_equal(groups_claim(&g, 3, &second), 0);
         groups_close(&second);

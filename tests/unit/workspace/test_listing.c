@@ -79,6 +79,41 @@ static void only_asked_for_it_goes_deeper(void **state)
     assert_int_equal(list(p, true, 1, NULL, NULL), 5);
 }
 
+// What is beside a folder is told when the folder above is open again.
+static void however_deep_three_folders_are_open(void **state)
+{
+    enum { DEPTH = 40, BESIDE = 5 };
+    struct place *p = *state;
+    struct listing l;
+    struct listing_entry entry;
+    AUTO_CLOSE int dir = fcntl(p->ws, F_DUPFD_CLOEXEC, 0);
+    for (int i = 0; i < DEPTH; i++) {
+        for (int k = 0; k < BESIDE; k++) {
+            place_write(dir, (const char[]){(char)('a' + k), '\0'}, "", 0);
+        }
+        assert_int_equal(mkdirat(dir, "folder", 0700), 0);
+        int next = openat(dir, "folder", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(dir);
+        dir = next;
+    }
+    int n = 0, spare = open("/dev/null", O_RDONLY | O_CLOEXEC), last = spare;
+    close(spare);
+    assert_int_equal(listing_begin(&l, p->ws, true, NULL), 0);
+    while (listing_next(&l, &entry) > 0) {
+        struct stat st;
+        assert_int_equal(fstatat(entry.folder, entry.name, &st, AT_SYMLINK_NOFOLLOW), 0);
+        for (int i = 0; i < l.depth; i++) {
+            last = l.levels[i].fd > last ? l.levels[i].fd : last;
+        }
+        n++;
+    }
+    listing_end(&l);
+    assert_int_equal(n, DEPTH * (BESIDE + 1));
+    assert_true(last <= spare + 3); // and one while the next is opened
+    assert_int_equal(list(p, true, 1, NULL, NULL), n);
+    assert_int_equal(list(p, true, 7, NULL, NULL), n);
+}
+
 static void what_is_too_deep_is_told(void **state)
 {
     struct place *p = *state;
@@ -216,6 +251,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLACE_TEST(each_entry_is_told_once),
         PLACE_TEST(only_asked_for_it_goes_deeper),
+        PLACE_TEST(however_deep_three_folders_are_open),
         PLACE_TEST(what_is_too_deep_is_told),
         PLACE_TEST(cursors_that_are_none_are_refused),
         PLACE_TEST(odd_names_are_text_and_back),
