@@ -129,14 +129,12 @@ static void put_room(struct buf *out, const struct api *a)
     }
 }
 
-static void put_rest(struct buf *out, const struct api *a)
+static void put_kept(struct buf *out, const struct api *a)
 {
     struct sessions_stats sessions;
     struct shares_stats shares;
-    struct store_stats store;
     sessions_stats(a->with.sessions, &sessions);
     shares_stats(a->with.shares, &shares);
-    store_stats(a->with.store, &store);
     one(out, "isle_sessions", "gauge", "Sessions that live.", sessions.active);
     one(out, "isle_sessions_removing", "gauge", "Sessions whose files are being removed.",
         sessions.removing);
@@ -150,11 +148,21 @@ static void put_rest(struct buf *out, const struct api *a)
         "Requests refused as much was kept for the caller already (SANDBOX_TEAM_DISK_MB).",
         shares.refused);
     put_room(out, a);
+}
+
+static void put_store(struct buf *out, const struct api *a)
+{
+    struct store_stats store;
+    store_stats(a->with.store, &store);
     one(out, "isle_store_disk_bytes", "gauge", "What the store's files take.", store.disk_bytes);
     one(out, "isle_store_commits_total", "counter", "Commits of the store.", store.commits);
     one(out, "isle_store_writes_total", "counter", "Records that those held.", store.writes);
     one(out, "isle_store_waiting", "gauge", "Records that wait for a commit.", store.waiting);
     one(out, "isle_store_failed", "gauge", "1: the last commit failed.", store.error != 0);
+}
+
+static void put_state(struct buf *out, const struct api *a)
+{
     one(out, "isle_log_lines_lost_total", "counter", "Lines that the log's reader did not take.",
         log_lost(a->with.log));
     one(out, "isle_ready", "gauge", "1: /readyz is 200: jobs can run.", ready_now(a->with.ready));
@@ -172,7 +180,9 @@ void api_metrics(struct api_call *c)
     jobs_stats(c->with->jobs, &jobs);
     put_jobs(&out, &jobs);
     put_requests(&out, c->api);
-    put_rest(&out, c->api);
+    put_kept(&out, c->api);
+    put_store(&out, c->api);
+    put_state(&out, c->api);
     if (out.error) {
         buf_free(&out);
         api_fail(c, API_INTERNAL, "not enough memory");
