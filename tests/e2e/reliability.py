@@ -2,9 +2,11 @@
 
     ISLE=build/src/app/isle build/venv/bin/python tests/e2e/reliability.py [--kills N] [--seed N]
 
-Each job leaves one line in a file of its session. A job whose acceptance a caller has read is never lost: at the end it
-is completed, and its line is there once, or it ended as worker_lost because it ran when the kill came, and its line is
-there at most once. One whose caller read nothing is asked for again by its Idempotency-Key, and counts like the others.
+Each job of a session leaves one line in a file there. A job whose acceptance a caller has read is never lost: at the
+end it is completed, and its line is there once, or it ended as worker_lost because it ran when the kill came, and its
+line is there at most once. One whose caller read nothing is asked for again by its Idempotency-Key, and counts like the
+others. Some have no session and so no line, only their result; some callers wait for the end. A direct call has no key:
+one that is cut may have been lost, one that is answered may be told that the service stops; it has run once at most.
 """
 
 from __future__ import annotations
@@ -21,12 +23,23 @@ import time
 import harness
 import host
 import variants
-from service import JOBS, SESSIONS, Client, Service, serving
+from service import EXECUTE, JOBS, SESSIONS, Client, Service, serving
 
 CLIENTS = 4
 SLOTS = 2
 SESSIONS_USED = 4
 MARKS = "marks"
+# How every eighth job is asked for: where, and of a session or not.
+WAYS = (
+    (JOBS, True),
+    (JOBS, False),
+    (JOBS, True),
+    (f"{JOBS}?wait=20", True),
+    (JOBS, True),
+    (JOBS, False),
+    (f"{JOBS}?wait=20", False),
+    (EXECUTE, True),
+)
 # What is killed by one stroke.
 VICTIMS = (("service",), ("launcher",), ("front",), ("service", "launcher"), ("front", "service", "launcher"))
 CODE = (
@@ -42,9 +55,14 @@ class Asked:
     """One job that a client wanted to have done."""
 
     n: int
-    session: str
+    where: str
+    session: str | None
     key: str
     ident: str | None = None  # accepted, and the caller knows
+
+    @property
+    def direct(self) -> bool:
+        return self.where == EXECUTE
 
 
 @dataclasses.dataclass
@@ -64,19 +82,22 @@ class Load:
     def new(self) -> Asked:
         with self.lock:
             n = len(self.asked)
-            one = Asked(n, self.sessions[n % len(self.sessions)], f"mark-{n}")
+            where, of_session = WAYS[n % len(WAYS)]
+            session = self.sessions[n // len(WAYS) % len(self.sessions)] if of_session else None
+            one = Asked(n, where, session, f"mark-{n}")
             self.asked.append(one)
             return one
 
-    def submit(self, c: Client, one: Asked) -> None:
+    def submit(self, c: Client, one: Asked, where: str) -> None:
         job = {
             "language": "python",
             "code": CODE,
             "params": {"n": one.n, "sleep": (one.n * 7 % 5) * 0.01},
-            "session_id": one.session,
         }
+        if one.session:
+            job["session_id"] = one.session
         while True:
-            a = c.post(JOBS, job, headers={"Idempotency-Key": one.key})
+            a = c.post(where, job, headers={} if one.direct else {"Idempotency-Key": one.key})
             if a.status in (200, 202):
                 one.ident = a.data["job_id"]
                 return
@@ -95,7 +116,8 @@ class Load:
                 continue
             with contextlib.suppress(OSError, http.client.HTTPException), self.service.client() as c:
                 while self.up.is_set() and not self.over:
-                    self.submit(c, self.new())
+                    one = self.new()
+                    self.submit(c, one, one.where)
                     time.sleep(0.02)
 
 
@@ -105,6 +127,7 @@ class Outcome:
     by_victim: dict[str, int]
     accepted: int
     without_answer: int
+    cut: int
     states: dict[str, int]
     ends: list[float]  # seconds from a kill until every process was gone
     starts: list[float]  # from a start until it answered
@@ -117,7 +140,8 @@ class Outcome:
 
         rows = [
             f"kills: {self.kills} ({', '.join(f'{k} {v}' for k, v in sorted(self.by_victim.items()))})",
-            f"jobs whose acceptance was read: {self.accepted}; asked for again by key: {self.without_answer}",
+            f"jobs whose acceptance was read: {self.accepted}; asked for again by key: {self.without_answer}; "
+            f"direct calls that were cut: {self.cut}",
             f"how they ended: {', '.join(f'{k} {v}' for k, v in sorted(self.states.items()))}",
             f"from the kill until no process was left: {range_of(self.ends)}",
             f"from a start until it answered: {range_of(self.starts)}",
@@ -162,12 +186,14 @@ def run(kills: int, seed: int) -> Outcome:
         load.over = True
         for t in threads:
             t.join(30)
-        again = [a for a in load.asked if a.ident is None]
+        unknown = [a for a in load.asked if a.ident is None]
+        again = [a for a in unknown if not a.direct]
         for one in again:
             load.over = False
-            load.submit(s, one)
+            load.submit(s, one, JOBS)
         states = settle(s, load, kills)
-        return Outcome(kills, victims, len(load.asked) - len(again), len(again), states, ends, starts, load.wrong)
+        accepted, cut = len(load.asked) - len(unknown), len(unknown) - len(again)
+        return Outcome(kills, victims, accepted, len(again), cut, states, ends, starts, load.wrong)
 
 
 def settle(s: Service, load: Load, kills: int) -> dict[str, int]:
@@ -185,14 +211,14 @@ def settle(s: Service, load: Load, kills: int) -> dict[str, int]:
             marks.update(int(word) for word in a.body.split())
     for one in load.asked:
         r = results.get(one.n)
-        if not r:
-            load.wrong.append(f"{one}: never accepted")
-        elif r["reason"] not in ("ok", "worker_lost"):
+        if marks[one.n] > 1:
+            load.wrong.append(f"{one}: ran {marks[one.n]} times ({r and r['reason']})")
+        elif not r:
+            load.wrong += [] if one.direct else [f"{one}: never accepted"]
+        elif r["reason"] not in ("ok", "worker_lost", *["cancelled"] * one.direct):
             load.wrong.append(f"{one}: {r['reason']}: {r['error']}")
-        elif marks[one.n] > 1:
-            load.wrong.append(f"{one}: ran {marks[one.n]} times ({r['reason']})")
-        elif r["reason"] == "ok" and marks[one.n] != 1:
-            load.wrong.append(f"{one}: completed without its mark")
+        elif r["reason"] == "ok" and (r["result"] != one.n or (one.session and marks[one.n] != 1)):
+            load.wrong.append(f"{one}: completed without its mark, or with another's result ({r['result']})")
     if states["worker_lost"] > kills * SLOTS:
         load.wrong.append(f"{states['worker_lost']} jobs were lost with their worker, more than can have run")
     return states
