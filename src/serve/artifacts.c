@@ -195,7 +195,7 @@ static void tally_next(struct artifacts *a)
     }
 }
 
-static int tally_add(struct tally *t, const char *name)
+static int tally_add(struct tally *t, const char *name, size_t len)
 {
     if (t->n == t->room) {
         void *more = reallocarray(t->ids, t->room + TALLY_GROWTH, sizeof *t->ids);
@@ -205,7 +205,7 @@ static int tally_add(struct tally *t, const char *name)
         t->ids = more;
         t->room += TALLY_GROWTH;
     }
-    snprintf(t->ids[t->n++], sizeof *t->ids, "%s", name);
+    memcpy(t->ids[t->n++], name, len + 1);
     return 0;
 }
 
@@ -235,10 +235,11 @@ static int sweep(struct artifacts *a, int64_t before_ms)
         if (entry->d_name[0] == '.') {
             continue;
         }
+        const size_t len = strlen(entry->d_name);
         if (left_over(a, entry->d_name, before_ms)) {
             remove_later(a, entry->d_name, false);
-        } else if (strlen(entry->d_name) < sizeof *a->tally.ids) {
-            e = tally_add(&a->tally, entry->d_name);
+        } else if (len < sizeof *a->tally.ids) {
+            e = tally_add(&a->tally, entry->d_name, len);
         }
     }
     closedir(d);
