@@ -107,12 +107,15 @@ int inner_shed(struct start *s)
         mkdir("new/proc", 0555) || mkdir("new/dev", 0755)) {
         return start_fail(s, -errno, "tmpfs of the service");
     }
-    // SQLite wants a path
+    // SQLite wants a path. Nothing there is executed, and no link of it followed, however the host
+    // has mounted it.
+    const uint64_t inert =
+        MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_NOSYMFOLLOW;
     const bool stores = s->record.serves;
     if (stores && mkdir("new" START_STORE, 0700)) {
         return start_fail(s, -errno, "folder " START_STORE " of the service");
     }
-    int e = stores ? mount_bind(AT_FDCWD, "ws/store", "new" START_STORE, 0, 0) : 0;
+    int e = stores ? mount_bind(AT_FDCWD, "ws/store", "new" START_STORE, inert, 0) : 0;
     e = e ? e : mount_bind(AT_FDCWD, "sproc", "new/proc", 0, 0);
     e = e ? e : mount_bind(AT_FDCWD, "dev", "new/dev", 0, AT_RECURSIVE);
     AUTO_CLOSE int root = open("new", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -165,6 +165,14 @@ def test_the_run_folder_is_its_owners_alone(shared: service.Service) -> None:
             assert stat.S_IMODE((folder / name).stat().st_mode) == 0o700, name
 
 
+def test_what_the_service_writes_is_inert(shared: service.Service) -> None:
+    """Its store, also where the host's own mount may be executed: its root is read-only."""
+    lines = pathlib.Path(f"/proc/{shared.service_pid}/mountinfo").read_text().splitlines()
+    options = {line.split()[4]: set(line.split()[5].split(",")) for line in lines}
+    assert {"rw", "nosuid", "nodev", "noexec", "nosymfollow"} <= options.pop("/store"), lines
+    assert options and all({"ro", "noexec"} & words for words in options.values()), lines
+
+
 def test_address_in_use(shared: service.Service, tmp_path: pathlib.Path) -> None:
     with variants.folder("isle-serve-") as folder:
         other = service.Service(folder)
