@@ -92,7 +92,8 @@ const struct reason_spec reason_specs[REASON_COUNT] = {
     [REASON_MEMORY_LIMIT] = {137, "`memory_mb` were used up, and the kernel killed it"},
     [REASON_DISK_LIMIT] = {SANDBOX, "`disk_mb` or the number of files went beyond its bound"},
     [REASON_RESULT_TOO_LARGE] = {OWN, "what a snippet returned is above the bound of results"},
-    [REASON_ARTIFACT] = {OWN, "an artifact is missing, too large or no regular file"},
+    [REASON_ARTIFACT] = {OWN, "an artifact is missing, too large or no regular file, or there is "
+                              "no room to keep it"},
     [REASON_CANCELLED] = {130, "a signal, or whoever read the output left"},
     [REASON_POLICY] = {SANDBOX, NULL},
     [REASON_INSTALL_FAILED] = {SANDBOX,
