@@ -86,7 +86,7 @@ static void see_runtime(struct doctor *d)
     }
     fd_read_at(dir, "usr/share/isle/build-id", build, sizeof build);
     build[strcspn(build, "\n")] = '\0';
-    const char *python = d->python && *d->python ? d->python + 1 : RUNTIME_PYTHON + 1;
+    const char *python = (d->python && *d->python ? d->python : RUNTIME_PYTHON) + 1;
     const char *const interpreters[] = {python, "usr/bin/node", "usr/bin/bash"};
     char missing[128] = "";
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
