@@ -254,6 +254,7 @@ static void load_row(void *ctx, const struct store_record *r)
         log_failure(e, "session has no uid", error);
         e->uid = 0;
     }
+    e->recorded = true;
     session_insert(e);
 }
 
@@ -303,6 +304,7 @@ static void loaded(struct sessions *s)
     }
     forget_old(s);
     sessions_look_later(s, 0);
+    sessions_measure(s);
 }
 
 static void load_page(struct sessions *s);

@@ -43,6 +43,7 @@ struct session {
     bool unmeasured; // waits to be measured
     struct work measure;
     bool measure_again;
+    bool recorded;    // disk_bytes is what the record said at the start
     uint64_t entries; // in its folders when it was last measured; 0: not since the start
     struct walk walk; // the thread's while `measure` is queued
     int measure_pieces;
@@ -62,6 +63,7 @@ struct sessions {
     struct session *buckets[SESSIONS_BUCKETS];
     struct session_hash hashes[SESSIONS_HASHES];
     struct session *unmeasured, *measuring[SESSIONS_MEASURED];
+    size_t buckets_measured;                 // in which no session is as it was recorded
     uint64_t n_active, n_removing, n_making; // making: with the store, in no bucket yet
     struct loop_timer due;
     char page[STORE_ID_MAX + 1]; // of the list that is read at the start: its last id
@@ -94,6 +96,7 @@ const struct session *session_of_names(const struct sessions *s, const struct se
 
 // sessions_room.c
 void session_measure(struct session *e);   // soon
+void sessions_measure(struct sessions *s); // also those that were there at the start
 void session_unmeasure(struct session *e); // not, unless it is under way
 // What it takes from here on, and what of that is promised to who writes in it.
 void session_takes(struct session *e, int64_t disk_bytes, uint64_t charged_bytes);

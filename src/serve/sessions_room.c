@@ -57,8 +57,6 @@ static void note(const struct session *e)
     store_write(e->of->config.store, &w, NULL, NULL); // the next one says it again
 }
 
-static void measure_next(struct sessions *s);
-
 static void measure_done(struct work *w)
 {
     struct session *e = w->ctx;
@@ -67,6 +65,8 @@ static void measure_done(struct work *w)
         return;
     }
     walk_end(&e->walk);
+    const bool news = !e->recorded || (int64_t)e->walk.bytes != e->disk_bytes;
+    e->recorded = false;
     if (e->measured) {
         session_takes(e, (int64_t)e->walk.bytes, e->charged_bytes);
         e->entries = e->walk.entries;
@@ -76,12 +76,14 @@ static void measure_done(struct work *w)
     if (place) {
         *place = NULL;
     }
-    measure_next(s);
+    sessions_measure(s);
     if (e->removing) {
         session_left(e);
         return;
     }
-    note(e);
+    if (news) {
+        note(e);
+    }
     if (e->measure_again) {
         session_measure(e);
     }
@@ -100,7 +102,7 @@ static bool is_measured_of(const struct sessions *s, const struct share *team)
 }
 
 // The first of a team of which none is under way: none has more than one of the places.
-static struct session *measure_pick(const struct sessions *s)
+static struct session *first_unmeasured(const struct sessions *s)
 {
     struct session *e = s->unmeasured;
     while (e && is_measured_of(s, e->share)) {
@@ -109,7 +111,31 @@ static struct session *measure_pick(const struct sessions *s)
     return e;
 }
 
-static void measure_next(struct sessions *s)
+// What a service that was killed had not written down yet (what a job wrote that ran, the last
+// uploads) would count as nothing until somebody works there again.
+static struct session *first_recorded(struct sessions *s)
+{
+    for (; s->buckets_measured < SESSIONS_BUCKETS; s->buckets_measured++) {
+        for (struct session *e = s->buckets[s->buckets_measured]; e; e = e->next) {
+            if (e->recorded && !e->removing) {
+                return e;
+            }
+        }
+    }
+    return NULL;
+}
+
+// Those that were there at the start are for when nothing else is to be done, one after another.
+static struct session *measure_pick(struct sessions *s)
+{
+    bool idle = !s->unmeasured;
+    for (size_t i = 0; i < SESSIONS_MEASURED; i++) {
+        idle = idle && !s->measuring[i];
+    }
+    return idle ? first_recorded(s) : first_unmeasured(s);
+}
+
+void sessions_measure(struct sessions *s)
 {
     struct session **place, *e;
     while ((place = measure_place(s, NULL)) && (e = measure_pick(s))) {
@@ -120,6 +146,8 @@ static void measure_next(struct sessions *s)
         if (work_queue(s->config.pool, &e->measure) == 0) {
             e->leases++;
             *place = e;
+        } else {
+            e->recorded = false; // it is not tried again
         }
     }
 }
@@ -140,6 +168,7 @@ void session_measure(struct session *e)
 {
     struct session **last = &e->of->unmeasured;
     e->measure_again = e->measure.queued;
+    e->recorded = false;
     if (e->measure.queued || e->unmeasured) {
         return;
     }
@@ -149,7 +178,7 @@ void session_measure(struct session *e)
     e->unmeasured = true;
     e->next_unmeasured = NULL;
     *last = e;
-    measure_next(e->of);
+    sessions_measure(e->of);
 }
 
 // ---- who works in one

@@ -427,8 +427,6 @@ static void test_room(void **state)
 
 static bool none_waits(void *ctx) { return work_waiting(((struct set *)ctx)->place.pool) == 0; }
 
-// A job ends while its session is being measured: what was measured is older than what the job
-// took.
 // So many bytes in one of its sessions. False: it may not have them.
 static bool fill(struct set *s, const char *team, const char *id, uint64_t bytes)
 {
@@ -469,6 +467,32 @@ static void test_share(void **state)
     assert_true(fill(s, "a", s->id, 60000));
 }
 
+static bool all_counted(void *ctx)
+{
+    struct sessions_stats stats;
+    sessions_stats(((struct set *)ctx)->sessions, &stats);
+    return stats.disk_bytes >= 60000;
+}
+
+// What was written, and not written down, when the service was killed.
+static void test_measured_at_the_start(void **state)
+{
+    struct set *s = *state;
+    static char text[60001];
+    memset(text, 'x', sizeof text - 1);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(create(s, "a", NULL), 0);
+        place_write(&s->place, path(s->id, "/w/f"), i ? "" : text);
+    }
+    restart(s);
+    place_run(&s->place, all_counted, s);
+    place_run(&s->place, none_waits, s);
+    restart(s);
+    assert_true(all_counted(s)); // and it is written down
+}
+
+// A job ends while its session is being measured: what was measured is older than what the job
+// took.
 static void test_measured_too_late(void **state)
 {
     struct set *s = *state;
@@ -598,6 +622,7 @@ int main(void)
         SESSIONS_TEST(test_start_removes_what_is_nobodys),
         SESSIONS_TEST(test_share),
         SESSIONS_TEST(test_room),
+        SESSIONS_TEST(test_measured_at_the_start),
         SESSIONS_TEST(test_measured_too_late),
         SESSIONS_TEST(test_measured_in_turn),
         SESSIONS_TEST(test_no_uid_left),
