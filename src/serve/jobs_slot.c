@@ -290,6 +290,17 @@ static void refuse(struct task *t, enum reason reason, const char *text)
     jobs_soon(t, TASK_END | TASK_REAP);
 }
 
+// Its team had room when the job was accepted; those before it may have taken all of that.
+static bool has_share(struct task *t)
+{
+    char text[SHARES_TEXT];
+    if (share_room(t->share) > 0) {
+        return true;
+    }
+    refuse(t, REASON_POLICY, shares_refuse(t->jobs->config.shares, t->team, text));
+    return false;
+}
+
 // There may be enough of it later.
 static bool is_short(int e)
 {
@@ -305,6 +316,9 @@ static void enter(struct task *t)
     }
     if (t->jobs->config.limits.disabled) { // it was accepted before that
         refuse(t, REASON_POLICY, JOBS_DISABLED_TEXT);
+        return;
+    }
+    if (t->session && !has_share(t)) { // what it writes would be kept
         return;
     }
     if (t->session) {

@@ -168,8 +168,14 @@ def test_what_one_team_keeps_is_bounded():
         script = {"language": "bash", "code": "head -c 3000000 /dev/zero > x", "artifacts": ["x"]}
         r = a.wait(a.submit(script))
         assert r["reason"] == "artifact" and "(SANDBOX_TEAM_DISK_MB)" in r["error"] and not r["artifacts"], r
-        more = {"language": "bash", "code": "head -c 3000000 /dev/urandom > more", "session_id": mine}
-        assert a.wait(a.submit(more))["success"]  # a job may write what its own limit is; then it is too much
+        code = "until [ -e go ]; do sleep 0.05; done; head -c 3000000 /dev/urandom > more"
+        more = a.submit({"language": "bash", "code": code, "session_id": mine})
+        late = a.submit({"command": ["touch", "late"], "session_id": mine})
+        assert put(a, mine, "go", 0).status == 201
+        assert a.wait(more)["success"]  # a job may write what its own limit is; then it is too much, also for who waits
+        r = a.wait(late)
+        assert r["reason"] == "policy" and "5 MB that it may have (SANDBOX_TEAM_DISK_MB)" in r["error"], r
+        assert a.get(f"{SESSIONS}/{mine}/files/late").status == 404
         assert harness.until(lambda: a.post(JOBS, {"command": ["true"]}).status == 429, 10)
         for again in (False, True):
             if again:
