@@ -14,6 +14,7 @@
 #include <string.h>
 
 static const char style[] =
+    ":root{color-scheme:light dark}"
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;"
     "color:#1b1b1b;background:#fff}"
     "code,pre{font:0.9em/1.4 ui-monospace,monospace}"
@@ -21,11 +22,14 @@ static const char style[] =
     "h2{margin-top:2.5rem;border-bottom:1px solid #ccc}h3{margin:2rem 0 .3rem}"
     "h3 code{font-size:1rem}.m{color:#0b5d3b;font-weight:700}"
     "table{border-collapse:collapse;width:100%;margin:.5rem 0}"
-    "td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0;"
-    "border-bottom:1px solid #e4e4e4}"
-    "nav a{margin-right:1rem;white-space:nowrap}a{color:#0b4f8a}"
+    "tr{border-bottom:1px solid #e4e4e4}"
+    "td,th{text-align:left;vertical-align:top;padding:.25rem .6rem .25rem 0}"
+    "h3,p,td{overflow-wrap:anywhere}td:first-child{overflow-wrap:normal}"
+    "@media(max-width:40rem){tr{display:block;padding:.3rem 0}"
+    "td,th{display:inline-block;padding:0 .6rem 0 0}td:last-child{display:block}}"
+    "nav{display:flex;flex-wrap:wrap;gap:0 1rem}a{color:#0b4f8a}"
     "@media(prefers-color-scheme:dark){body{color:#e6e6e6;background:#161616}"
-    "pre{background:#242424}td,th{border-color:#333}a{color:#8ab8e6}.m{color:#6fcf9f}}";
+    "pre{background:#242424}tr,h2{border-color:#333}a{color:#8ab8e6}.m{color:#6fcf9f}}";
 
 // Text as it is; `code` between backquotes.
 static void put_text(struct buf *out, const char *text)
@@ -55,9 +59,27 @@ static void put_text(struct buf *out, const char *text)
     }
 }
 
+// An id may hold no space.
+static void put_id(struct buf *out, const char *name)
+{
+    for (; *name; name++) {
+        buf_putc(out, *name == ' ' ? '-' : *name);
+    }
+}
+
 static void put_link(struct buf *out, const char *name)
 {
-    buf_printf(out, "<a href=\"#%s\">%s</a>", name, name);
+    buf_puts(out, "<a href=\"#");
+    put_id(out, name);
+    buf_printf(out, "\">%s</a>", name);
+}
+
+// A summary is a title in openapi.json and a sentence here.
+static void put_sentence(struct buf *out, const char *text)
+{
+    const size_t n = strlen(text);
+    put_text(out, text);
+    buf_puts(out, n && strchr(".?", text[n - 1]) ? " " : ". ");
 }
 
 static void put_row(struct buf *out, const struct schema_field *f)
@@ -157,8 +179,8 @@ static void put_operation(struct buf *out, const struct api_route *r)
     buf_printf(out, "<h3><code><span class=\"m\">%s</span> ", methods[r->method]);
     put_text(out, r->path);
     buf_puts(out, "</code></h3><p>");
-    put_text(out, r->summary);
-    buf_printf(out, " %s</p>\n<p>", who[r->who]);
+    put_sentence(out, r->summary);
+    buf_printf(out, "%s</p>\n<p>", who[r->who]);
     if (r->request) {
         buf_puts(out, "Takes ");
         put_link(out, r->request->name);
@@ -193,7 +215,9 @@ static void put_subjects(struct buf *out)
     }
     buf_puts(out, "<a href=\"#objects\">objects</a><a href=\"#errors\">errors</a></nav>\n");
     for (const struct api_subject *const *s = api_subjects; *s; s++) {
-        buf_printf(out, "<h2 id=\"%s\">%s</h2><p>", (*s)->name, (*s)->name);
+        buf_puts(out, "<h2 id=\"");
+        put_id(out, (*s)->name);
+        buf_printf(out, "\">%s</h2><p>", (*s)->name);
         put_text(out, (*s)->help);
         buf_puts(out, "</p>\n");
         for (size_t i = 0; i < (*s)->n; i++) {
@@ -234,7 +258,8 @@ int api_docs_write(struct buf *out, char policy[API_POLICY_BYTES])
     write_policy(policy, API_POLICY_BYTES);
     buf_printf(out,
                "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">"
-               "<meta name=\"viewport\" content=\"width=device-width\"><title>isle API</title>"
+               "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><title>isle "
+               "API</title>"
                "<style>%s</style></head><body><h1>isle API</h1>\n",
                style);
     buf_puts(out, "<p>JSON in and out. Every answer is <code>{\"code\": 0, \"data\": ..., "

@@ -294,7 +294,7 @@ SCHEMA_REQUEST(tool_config, "ToolConfig", "What a tool runs.");
 static const struct schema_field truncated[] = {
     BOOL("stdout", "more came than max_stdout_kb"),
     BOOL("stderr", "more came than max_stderr_kb"),
-    BOOL("artifacts", "false: an artifact comes whole or not at all"),
+    BOOL("artifacts", "some were left out, as they went over a cap; those that came are whole"),
 };
 SCHEMA_ANSWER(truncated, "Truncated", "What was cut.");
 

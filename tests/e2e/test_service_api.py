@@ -353,6 +353,12 @@ def test_docs_page(service: Service):
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert f"style-src 'sha256-{digest}'" in policy and "unsafe" not in policy
     assert b"<script" not in r.body and not re.search(rb'(?:src|href)="(?!#|openapi\.json)', r.body)
+    page = r.body.decode()
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) and not any(re.search(r"\s", i) for i in ids)
+    assert set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    assert len(re.findall(r"[.?] Needs ", page)) == page.count(" Needs ")  # each summary is a sentence
+    assert "nowrap" not in style  # what cannot wrap makes a narrow window scroll sideways
 
 
 def test_codes_of_the_documentation(service: Service):
