@@ -135,10 +135,11 @@ const char *shares_refuse(struct shares *s, const char *team, char ret[SHARES_TE
     }
     share_release(h);
     s->refused++;
-    snprintf(ret, SHARES_TEXT,
-             "what is kept of this team takes %llu MB %s: delete sessions or files of them, or "
-             "wait until artifacts have been kept long enough (SANDBOX_RESULT_TTL_SECONDS)",
-             has, bound);
+    snprintf(
+        ret, SHARES_TEXT,
+        "more than is left: what is kept of this team takes %llu MB %s: delete sessions or files "
+        "of them, or wait until artifacts have been kept long enough (SANDBOX_RESULT_TTL_SECONDS)",
+        has, bound);
     return ret;
 }
 
