@@ -18,7 +18,9 @@ const struct api_code_spec api_codes[] = {
     {API_NOT_FOUND, 404, "not found", "no such path or object, or another team's"},
     {API_GONE, 410, "gone", "there was one: it has expired or was deleted"},
     {API_EXISTS, 409, "exists", "what is there already stands in the way"},
-    {API_LIMITED, 429, "limited", "too much at once: Retry-After says when to come back"},
+    {API_LIMITED, 429, "limited",
+     "a queue is full, as much is kept of the team as it may have, or too many wrong keys: "
+     "Retry-After says when to come back"},
     {API_UNAVAILABLE, 503, "unavailable", "nothing can run at the moment", API_LIMITED},
     {0},
 };

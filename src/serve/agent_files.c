@@ -109,7 +109,9 @@ void agent_op_refuse_file(struct agent_op *op, const char *path, int refusal)
         {FILES_SPECIAL, ". Use bash for it"},
         {FILES_FOREIGN, ". Use bash for it"},
         {FILES_NAME, ". Choose a shorter one"},
-        {FILES_FULL, ". Remove what is not needed any more"},
+        {FILES_FULL,
+         ", or as much is kept of the session or its team as it may have. Remove what is not "
+         "needed any more, or write it anew with less in it"},
         {FILES_BUSY, ". Nothing was changed: wait until it has ended, then read again"},
         {FILES_CHANGED, ". Nothing was changed by this call: read it again, then decide"},
     };
