@@ -248,7 +248,8 @@ struct move_call {
     struct file_call file; // its path: from
     char *to;
     struct files_move_options options;
-    int error; // the thread's
+    bool about_to; // the error
+    int error;     // the thread's
 };
 
 static void move_drop(struct file_call *f) { free(((struct move_call *)f)->to); }
@@ -273,8 +274,13 @@ static void move_run(struct work *w)
 
 static void moved(struct file_call *f)
 {
-    const struct move_call *m = (struct move_call *)f;
+    struct move_call *m = (struct move_call *)f;
     if (m->error) {
+        if (m->about_to) { // it is named
+            char *from = f->path;
+            f->path = m->to;
+            m->to = from;
+        }
         file_call_fail(f, m->error);
     } else {
         reply_path(f, m->to);
@@ -295,7 +301,8 @@ static void move_file(struct api_call *c)
     }
     m->options = (struct files_move_options){
         .make_folders = sessions_room(c->with->sessions, &m->file.lease) > 0,
-        .replace = flag_of(c, "overwrite")};
+        .replace = flag_of(c, "overwrite"),
+        .about_to = &m->about_to};
     m->file.changed = true; // a call that is refused may have made folders, too
     file_call_work(&m->file, move_run, moved);
 }

@@ -230,6 +230,9 @@ int files_move(const struct files *f, const char *from, const char *to,
     struct stat to_st = {0};
     const char *from_name = NULL;
     const char *to_name = NULL;
+    bool ignored;
+    bool *about_to = o->about_to ? o->about_to : &ignored;
+    *about_to = false;
     int e = files_look(f, from, false, &from_dir, &from_st, &from_name);
     if (!e) {
         bool folder = S_ISDIR(from_st.st_mode);
@@ -238,6 +241,7 @@ int files_move(const struct files *f, const char *from, const char *to,
                              : files_check(&from_st, f->uid);
     }
     if (!e) {
+        *about_to = true;
         e = files_look(f, to, o->make_folders, &to_dir, &to_st, &to_name);
     }
     if (e) {

@@ -80,6 +80,7 @@ int files_hash_step(struct files_hash *h, uint64_t max_bytes, char ret[SHA256_HE
 struct files_move_options {
     bool make_folders; // above `to`
     bool replace;      // a file that is there, or an empty folder by a folder
+    bool *about_to;    // may be NULL: whether what is wrong is wrong with `to`
 };
 // A file or a folder gets another name, at once. Links and others' entries are refused.
 int files_move(const struct files *f, const char *from, const char *to,

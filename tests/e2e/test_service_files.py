@@ -84,10 +84,12 @@ def test_moved_and_removed(files):
     files.put("g", b"2")
     assert files.move("d", "e/d").data["path"] == "/workspace/e/d"
     assert files.get("e/d/f").body == b"1" and files.get("d/f").status == 404
-    assert files.move("g", "e/d/f").status == 409
+    a = files.move("g", "e/d/f")
+    assert a.status == 409 and "/workspace/e/d/f exists already" in a.msg, a
     assert files.move("g", "e/d/f", overwrite=True).status == 200 and files.get("e/d/f").body == b"2"
     assert files.move("e", "e/x").status == 422
-    assert files.move("none", "x").status == 404
+    a = files.move("none", "x")
+    assert a.status == 404 and "/workspace/none" in a.msg, a
     assert files.move("", "x").status == 422 and files.move(".", "x").status == 422
     assert files.delete("e").status == 200 and files.get("e/d/f").status == 404
     assert files.delete("e").status == 404
