@@ -8,21 +8,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// What was read of a level's listing is kept while the walk is below it: 2 MB in all for a tree as
-// deep as that. Read anew after each subfolder, a folder of many would cost a buffer for each.
-enum { WALK_MAX_DEPTH = 256, WALK_CHUNK_BYTES = 8 * 1024 };
+// So many of the innermost levels are open, and what was read of their listings is kept while the
+// walk is below them: 2 MB in all. Of those above it is known how far they were read: they are
+// opened again from below, as a tree may be as deep as there are inodes.
+enum { WALK_OPEN = 256, WALK_CHUNK_BYTES = 8 * 1024 };
 
 struct walk {
     uint64_t bytes;   // allocated, of everything below (a file of n links counts 1/n at each)
     uint64_t entries; // below the root
-    bool blind;       // something could not be counted: deeper than WALK_MAX_DEPTH, or unreadable
+    bool blind;       // something could not be counted: unreadable, or moved meanwhile
     // inner
     struct walk_level {
         int fd;
+        int64_t next;   // where its listing goes on behind the last entry that was looked at
         size_t at, len; // of the chunk: what has not been looked at
         _Alignas(uint64_t) char chunk[WALK_CHUNK_BYTES]; // one getdents64(2) buffer
-    } * levels;
-    size_t depth; // levels open; 0: not begun, or done
+    } * levels; // the one at depth n is levels[n % WALK_OPEN]
+    struct walk_left {
+        uint64_t dev, ino;
+        int64_t next;
+    } * left;         // the levels that were closed: left[0] to left[first - 1]
+    size_t left_room; // of `left`
+    size_t first;     // level that is open
+    size_t depth;     // levels; 0: not begun, or done
 };
 
 // Begins at `root` (kept by the caller). 0 or -errno.

@@ -68,21 +68,54 @@ static void hard_links_and_holes_are_not_counted_twice(void **state)
     assert_true(w.bytes >= (1 << 20) - 10 && w.bytes < (1 << 20) + 65536);
 }
 
-static void a_tree_that_is_too_deep_is_said_to_be_unseen(void **state)
+// With something before, beside and below each folder of it; as many pieces as there are entries.
+static void a_tree_is_counted_however_deep_it_is(void **state)
 {
     struct place *p = *state;
+    enum { DEPTH = 2 * WALK_OPEN + 20 };
     int at = dup(p->ws);
-    for (int i = 0; i < WALK_MAX_DEPTH + 20; i++) {
+    for (int i = 0; i < DEPTH; i++) {
+        fill(at, "a", 1);
+        assert_int_equal(mkdirat(at, "d", 0700), 0);
+        assert_int_equal(mkdirat(at, "e", 0700), 0);
+        assert_int_equal(mkdirat(at, "e/f", 0700), 0);
+        fill(at, "z", 1);
+        int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        close(at);
+        at = next;
+    }
+    fill(at, "big", 1 << 20);
+    close(at);
+    const uint64_t steps[] = {1, 1000000};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct walk w;
+        count(p, steps[i], &w);
+        assert_false(w.blind);
+        assert_int_equal(w.entries, 5 * DEPTH + 1);
+        assert_true(w.bytes >= 1 << 20);
+    }
+}
+
+// The way back is not where the walk came from: said, and the end.
+static void a_deep_tree_that_is_moved_is_said_to_be_unseen(void **state)
+{
+    struct place *p = *state;
+    struct walk w;
+    int at = dup(p->ws);
+    for (int i = 0; i < WALK_OPEN + 20; i++) {
         assert_int_equal(mkdirat(at, "d", 0700), 0);
         int next = openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         close(at);
         at = next;
     }
     close(at);
-    struct walk w;
-    count(p, 1000, &w);
+    assert_int_equal(walk_begin(&w, p->ws), 0);
+    assert_int_equal(walk_step(&w, WALK_OPEN + 10), 0);
+    assert_int_equal(mkdirat(p->ws, "x", 0700), 0);
+    assert_int_equal(renameat(p->ws, "d/d/d", p->ws, "x/d"), 0);
+    while (walk_step(&w, 1000) == 0) {
+    }
     assert_true(w.blind);
-    assert_int_equal(w.entries, WALK_MAX_DEPTH);
 }
 
 static void a_walk_can_be_given_up(void **state)
@@ -221,7 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         PLACE_TEST(any_step_gives_the_same_figures),
         PLACE_TEST(hard_links_and_holes_are_not_counted_twice),
-        PLACE_TEST(a_tree_that_is_too_deep_is_said_to_be_unseen),
+        PLACE_TEST(a_tree_is_counted_however_deep_it_is),
+        PLACE_TEST(a_deep_tree_that_is_moved_is_said_to_be_unseen),
         PLACE_TEST(a_walk_can_be_given_up),
         PLACE_TEST(more_than_the_limit_is_seen),
         PLACE_TEST(more_files_than_the_limit_are_seen),
