@@ -92,7 +92,7 @@ static void push(struct walk *w, int dir, const char *name)
 int walk_begin(struct walk *w, int root)
 {
     *w = (struct walk){0};
-    w->levels = malloc(WALK_OPEN * sizeof *w->levels); // whose pages stay untouched, mostly
+    w->levels = calloc(WALK_OPEN, sizeof *w->levels); // whose pages stay untouched, mostly
     if (!w->levels) {
         return -ENOMEM;
     }
