@@ -139,6 +139,12 @@ def check_next_start(run: Run, what: str) -> None:
             assert gone is not None, (what, group, i)
 
 
+def end(run: Run) -> None:
+    host.kill(run.front)
+    check_noticed(run, "front")
+    check_next_start(run, "front")
+
+
 def kill_some(run: Run, what: str) -> None:
     pids = {"front": run.front, "service": run.service, "launcher": run.launcher}
     chosen = what.split("+")
@@ -209,8 +215,6 @@ def test_ten_side_by_side(folders):
     assert [host.litter(d) for d in folders] == [[], []]
 
 
-# With the host to itself: any other start may clean up the number that a killed instance has left.
-@pytest.mark.usefixtures("host")
 def test_living_instance_is_no_leftover(folders):
     with started(folders[0], FOLDER, folders) as run:
         wait_up(run)
@@ -238,6 +242,7 @@ def test_stale_lock_in_another_folder_kills_nobody(folders, tmp_path):
         r = isle_over(folders[1]).run("--", "true", env={"SANDBOX_RUN_DIR": str(tmp_path)})
         assert r.status == 0, r
         assert run.popen.poll() is None and set(before) <= set(run.processes())
+        end(run)
 
 
 def test_leftovers_after_a_reboot(folders):
@@ -267,6 +272,7 @@ def test_service_hears_no_terminal(folders):
         wait_up(run)
         assert os.getsid(run.service) == run.service
         assert os.getpgid(run.launcher) != os.getpgid(run.front)
+        end(run)
 
 
 def test_front_keeps_nothing(folders):
@@ -278,3 +284,4 @@ def test_front_keeps_nothing(folders):
         for pid in (run.service, run.launcher):
             kept = [os.readlink(p) for p in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
             assert sum(t.endswith(".lock") for t in kept) == 1, kept
+        end(run)
