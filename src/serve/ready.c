@@ -233,8 +233,7 @@ static int store_error(const struct ready *r)
 // Asked each time: there is nothing to be told by when somebody else makes room.
 static bool disk_is_full(const struct ready *r)
 {
-    uint64_t left = 0;
-    return disk_left(r->with.pipeline->workspace_root, &left) == 0 && left == 0;
+    return disk_at_floor(r->with.pipeline->workspace_root);
 }
 
 bool ready_now(const struct ready *r)

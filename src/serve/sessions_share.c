@@ -37,11 +37,10 @@ static bool may_have(const struct sessions *s, const char *team)
 
 int sessions_why_not(const struct sessions *s, const char *team)
 {
-    uint64_t left = 0;
-    return disk_left(s->kept, &left) == 0 && left == 0 ? SESSIONS_NO_DISK
-           : !may_have(s, team)                        ? SESSIONS_NO_UID
-           : shares_room(s->config.shares, team) == 0  ? SESSIONS_NO_SHARE
-                                                       : 0;
+    return disk_at_floor(s->kept)                     ? SESSIONS_NO_DISK
+           : !may_have(s, team)                       ? SESSIONS_NO_UID
+           : shares_room(s->config.shares, team) == 0 ? SESSIONS_NO_SHARE
+                                                      : 0;
 }
 
 static bool same(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }

@@ -59,6 +59,12 @@ int disk_left(int fd, uint64_t *ret_bytes)
     return e;
 }
 
+bool disk_at_floor(int fd)
+{
+    uint64_t left;
+    return !disk_left(fd, &left) && left == 0;
+}
+
 bool disk_takes_record(int fd, size_t bytes)
 {
     uint64_t left;

@@ -57,6 +57,7 @@ uint64_t disk_floor(uint64_t total_bytes);
 // What may still be written to the file system of `fd` by whoever is not the service itself: 0 at
 // the floor, or when of its inodes fewer are free than the smaller of 10,000 and 5 %. 0 or -errno.
 int disk_left(int fd, uint64_t *ret_bytes);
+bool disk_at_floor(int fd); // nothing is left; false when nobody knows
 // May a record of so many bytes go to the store on that file system? It is written twice, to the
 // store's log and to its place, and leaves 16 MB for jobs to run. True also where nobody knows.
 bool disk_takes_record(int fd, size_t bytes);

@@ -376,8 +376,15 @@ static void gate_open(struct gate *g, struct bench *b)
     assert_int_equal(b->done, 1);
 }
 
-static void gate_free(struct gate *g)
+// The thread goes on: the cancelled job ends as that, and its workspace with it.
+static void gate_ends_cancelled(struct gate *g, struct bench *b, struct work_pool *pool)
 {
+    gate_open(g, b);
+    assert_int_equal(b->lacked, 0);
+    assert_int_equal(b->reason, REASON_CANCELLED);
+    assert_int_equal(in_once(b), 0);
+    work_pool_free(pool);
+    end(b);
     close(g->ends[0]);
     close(g->ends[1]);
 }
@@ -399,12 +406,7 @@ static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **s
     loop_step(b.fake.loop, 0);
     assert_int_equal(b.done, 0);
     assert_int_equal(in_once(&b), 1);
-    gate_open(&gate, &b);
-    assert_int_equal(b.reason, REASON_CANCELLED);
-    assert_int_equal(in_once(&b), 0);
-    work_pool_free(pool);
-    end(&b);
-    gate_free(&gate);
+    gate_ends_cancelled(&gate, &b, pool);
 }
 
 // It would begin again, and nobody would cancel it once more.
@@ -422,13 +424,7 @@ static void whoever_is_cancelled_while_his_workspace_goes_does_not_come_back(voi
     assert_int_equal(work_waiting(pool), 2);
     pipeline_cancel(b.pipeline);
     assert_int_equal(b.done, 0);
-    gate_open(&gate, &b);
-    assert_int_equal(b.lacked, 0);
-    assert_int_equal(b.reason, REASON_CANCELLED);
-    assert_int_equal(in_once(&b), 0);
-    work_pool_free(pool);
-    end(&b);
-    gate_free(&gate);
+    gate_ends_cancelled(&gate, &b, pool);
 }
 
 static void a_folder_that_is_not_there_is_named(void **state)
