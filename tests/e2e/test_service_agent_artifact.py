@@ -212,30 +212,51 @@ def test_D24_type_and_mode(service, agent):
     assert (folder / "team").readlink() == pathlib.Path("default")
 
 
+PAGE = 4096
+
+
+def at_one_time(data: bytes) -> bool:
+    """Whether the file was ever like this: the writer below numbers page after page, round and round."""
+    numbers = [int(data[at : at + 8]) for at in range(0, len(data), PAGE)]
+    newest, pages = max(numbers), len(numbers)
+    return all(n == newest - (newest - page) % pages for page, n in enumerate(numbers))
+
+
 def test_a_file_that_is_being_written(service, agent):
     """Whole as it was at one time, or not at all; and no answer waits for the command that writes."""
-    writer = """
+    writer = f"""
 import itertools, os
+pages = {16 * MB // PAGE}
 f = os.open("busy", os.O_RDWR | os.O_CREAT)
-os.ftruncate(f, 9 << 20)
+os.ftruncate(f, pages * {PAGE})
 for i in itertools.takewhile(lambda i: i % 64 or not os.path.exists("stop"), itertools.count()):
-    os.pwrite(f, b"%d" % i, i * 4096 % (9 << 20))
+    os.pwrite(f, b"%08d" % i, i % pages * {PAGE})
+    if i == pages:
+        open("begun", "x").close()
 """
     agent.put("writer.py", writer.encode())
+    room = {"max_size_mb": 20, "max_total_size_mb": 20}
 
     def write() -> dict:
         with service.client() as c:
-            return Agent(c, agent.session).bash("python3 writer.py", timeout=50)
+            return Agent(c, agent.session).bash("python3 writer.py", timeout=100)
 
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         call = pool.submit(write)
-        assert harness.until(lambda: "busy" in agent.names() or call.done(), 30)
-        r = agent.artifact("busy", "writer.py")
-        assert not call.done()
-        agent.put("stop")
+        try:
+            assert harness.until(lambda: "begun" in agent.names() or call.done(), 30)
+            for _ in range(20):  # the writer may not have run while a copy was made: then that one is whole
+                r = agent.artifact("busy", "writer.py", **room)
+                assert not call.done()
+                if not r["success"]:
+                    break
+                assert at_one_time(fetch(service, r["files"][0]))
+        finally:
+            agent.put("stop")
         assert not r["success"] and r["error"].startswith("busy: ") and "written" in r["error"], r
         assert call.result()["success"]
-    assert agent.artifact("busy")["success"]
+    [f] = agent.artifact("busy", **room)["files"]
+    assert at_one_time(fetch(service, f))
 
 
 def test_kept_over_a_restart(service, agent):
