@@ -54,8 +54,7 @@ static void measured(struct pipeline *p)
 {
     if (p->tree_verdict >= 0) {
         p->result.usage.disk_bytes = (int64_t)p->disk.used_bytes;
-        verdict_disk(&p->result, &p->job, (enum disk_verdict)p->tree_verdict,
-                     p->plan.workspace_inodes);
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)p->tree_verdict, &p->disk);
     }
     collect(p);
 }

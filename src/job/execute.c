@@ -71,7 +71,7 @@ void execute_disk_says(struct pipeline *p, int verdict)
         return;
     }
     if (verdict > DISK_FINE) {
-        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, p->plan.workspace_inodes);
+        verdict_disk(&p->result, &p->job, (enum disk_verdict)verdict, &p->disk);
         kill_sandbox(p);
         return;
     }

@@ -180,6 +180,12 @@ const struct result *pipeline_result(const struct pipeline *p) { return &p->resu
 
 bool pipeline_began(const struct pipeline *p) { return p->executed_at_ns != 0; }
 
+bool pipeline_entries(const struct pipeline *p, uint64_t *ret_entries)
+{
+    *ret_entries = p->disk.used_entries;
+    return p->disk.cut;
+}
+
 void pipeline_stop(struct pipeline *p, enum reason reason, const char *text)
 {
     static const enum stage names[] = {STAGE_PREPARATION, STAGE_INSTALL, STAGE_EXECUTION,

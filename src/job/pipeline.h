@@ -47,7 +47,7 @@ struct pipeline_place {
     const char *workspace; // "kept/ID"; NULL: none. The caller's, as the descriptor is
     int fd;                // of its files
     uint32_t uid;
-    int64_t disk_bytes;     // what it takes, as last measured; -1: not known
+    int64_t bytes, entries; // what it takes, as last measured; -1: not known
     int64_t queued_ms;      // 0: now
     struct work_pool *pool; // for what would hold the loop; NULL: it may be held
     uint64_t owner;         // of the work there (io/work.h)
@@ -90,6 +90,9 @@ void pipeline_set_place(struct pipeline *p, const struct pipeline_place *place);
 const struct result *pipeline_result(const struct pipeline *p);
 // Its program has begun: from there on it holds what a sandbox takes, until it is freed.
 bool pipeline_began(const struct pipeline *p);
+// Where it has result.usage.disk_bytes: files and folders of its folder. True: there are more, and
+// more bytes, as the limit was reached before all was counted.
+bool pipeline_entries(const struct pipeline *p, uint64_t *ret_entries);
 // TERM, KILL after 0.5 s; the verdict is `reason` unless there is one. Idempotent; harmless once
 // done.
 void pipeline_stop(struct pipeline *p, enum reason reason, const char *text);

@@ -21,6 +21,7 @@ enum {
 enum { SESSION_FOLDERS = 2 }; // its workspace and its /tmp, in the folder that is counted
 
 static const char cannot_make[] = "the workspace cannot be made",
+                  cannot_measure[] = "the workspace cannot be measured",
                   disk_is_full[] = "no room for it on the disk of the workspaces";
 
 // What is short, if that is why it failed: a PIPELINE_NO_*, or 0.
@@ -73,9 +74,18 @@ static int begin_counting(struct pipeline *p)
                        p->plan.workspace_inodes);
     if (!e && session) {
         p->disk.given_folders = SESSION_FOLDERS;
-        p->disk.used_bytes = p->place.disk_bytes > 0 ? (uint64_t)p->place.disk_bytes : 0;
+        p->disk.used_bytes = p->place.bytes > 0 ? (uint64_t)p->place.bytes : 0;
     }
     return e;
+}
+
+// Has the session more than this job may fill it to? The record of its entries is somewhat older
+// than that of its bytes.
+static bool may_be_above(const struct pipeline *p)
+{
+    return p->place.bytes < 0 || p->place.entries < 0 ||
+           (uint64_t)p->place.bytes > p->plan.workspace_bytes ||
+           (uint64_t)p->place.entries > p->plan.workspace_inodes / 2;
 }
 
 static void staged(struct pipeline *p)
@@ -93,12 +103,32 @@ static void staged(struct pipeline *p)
     pipeline_next(p);
 }
 
+static void fill(struct pipeline *p)
+{
+    if (!session_has_room(p)) {
+        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, -ENOSPC);
+        return;
+    }
+    tree_stage(p, staged);
+}
+
+static void counted(struct pipeline *p)
+{
+    if (p->tree_verdict < 0) {
+        cannot(p, cannot_measure, p->tree_verdict);
+    } else if (p->result.reason != REASON_OK) { // cancelled meanwhile
+        pipeline_next(p);
+    } else {
+        fill(p);
+    }
+}
+
 static void stage(struct pipeline *p)
 {
     bool folder = p->plan.start.workspace_kind == PLAN_WORKSPACE_FOLDER;
     int e = folder ? begin_counting(p) : 0;
     if (e) {
-        cannot(p, "the workspace cannot be measured", e);
+        cannot(p, cannot_measure, e);
         return;
     }
     e = p->was_ready || p->place.workspace ? 0 : stage_make_folders(p->workspace, p->owner);
@@ -106,11 +136,11 @@ static void stage(struct pipeline *p)
         cannot(p, cannot_make, e);
         return;
     }
-    if (!session_has_room(p)) {
-        pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, -ENOSPC);
-        return;
+    if (p->place.workspace && may_be_above(p)) {
+        tree_count(p, counted);
+    } else {
+        fill(p);
     }
-    tree_stage(p, staged);
 }
 
 static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int fd)

@@ -110,6 +110,8 @@ void execute_disk_says(struct pipeline *p, int verdict);
 // tree.c
 // The job's files are put into the workspace: p->tree_verdict and p->staging say how it ended.
 void tree_stage(struct pipeline *p, void (*then)(struct pipeline *p));
+// What is there before the job begins is counted: disk_first(). p->tree_verdict says how it ended.
+void tree_count(struct pipeline *p, void (*then)(struct pipeline *p));
 // One look; what it says reaches execute_disk_says(), at once or later.
 void tree_look(struct pipeline *p);
 // The whole tree is counted: p->disk is right, and p->tree_verdict says how it ended.

@@ -96,22 +96,39 @@ void tree_look(struct pipeline *p)
     }
 }
 
-static void settle(struct work *w)
+static void count_piece(struct work *w)
+{
+    struct pipeline *p = w->ctx;
+    p->tree_verdict = disk_first(&p->disk, PIECE_MS * NS_PER_MS);
+}
+
+static void settle_piece(struct work *w)
 {
     struct pipeline *p = w->ctx;
     p->tree_verdict = disk_settle(&p->disk, PIECE_MS * NS_PER_MS);
 }
 
-static void settled(struct work *w)
+static void go_on_counting(struct pipeline *p, void (*piece)(struct work *w),
+                           void (*done)(struct work *w))
 {
-    struct pipeline *p = w->ctx;
     while (p->tree_verdict == DISK_MORE) {
-        if (hand_over(p, settle, settled)) {
+        if (hand_over(p, piece, done)) {
             return;
         }
-        settle(&p->tree_work);
+        piece(&p->tree_work);
     }
     go_on(p);
+}
+
+static void counted(struct work *w) { go_on_counting(w->ctx, count_piece, counted); }
+static void settled(struct work *w) { go_on_counting(w->ctx, settle_piece, settled); }
+
+void tree_count(struct pipeline *p, void (*then)(struct pipeline *p))
+{
+    p->tree_then = then;
+    p->tree_work.ctx = p;
+    p->tree_verdict = disk_first(&p->disk, HERE_MS * NS_PER_MS);
+    counted(&p->tree_work);
 }
 
 static void settle_begin(struct pipeline *p)

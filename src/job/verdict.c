@@ -242,19 +242,23 @@ void verdict_set(struct result *r, const char *name, int error)
 }
 
 void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
-                  uint64_t max_entries)
+                  const struct disk *d)
 {
+    const char *above = disk_began_above(d)
+                            ? ": there was more when the job began, so it may only become less"
+                            : "";
     switch (verdict) {
     case DISK_FINE:
     case DISK_MORE:
         break;
     case DISK_OVER:
-        result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)",
-                    (long long)j->limits.value[LIMIT_DISK]);
+        result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION, "Disk limit reached (%lld MB)%s",
+                    (long long)j->limits.value[LIMIT_DISK], above);
         break;
     case DISK_FILES:
         result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION,
-                    "Disk limit reached (%llu files and folders)", (unsigned long long)max_entries);
+                    "Disk limit reached (%llu files and folders)%s",
+                    (unsigned long long)d->max_entries, above);
         break;
     case DISK_FLOOR:
         result_fail(r, REASON_DISK_LIMIT, STAGE_EXECUTION,

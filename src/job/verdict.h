@@ -24,7 +24,7 @@ void verdict_set(struct result *r, const char *name, int error);
 
 // A look at a folder workspace: disk_limit unless it was fine, or an earlier verdict stands.
 void verdict_disk(struct result *r, const struct job *j, enum disk_verdict verdict,
-                  uint64_t max_entries);
+                  const struct disk *d);
 
 // "2.0s", "0.25s": how limits appear in messages. Returns text.
 const char *verdict_seconds(int64_t ms, char *text, size_t size);

@@ -68,6 +68,11 @@ static void put_back(struct task *t)
 static void let_session_go(struct task *t, int64_t disk_bytes)
 {
     if (t->leased) {
+        if (disk_bytes >= 0) {
+            uint64_t entries;
+            const bool more = pipeline_entries(t->pipeline, &entries);
+            sessions_counted(&t->lease, entries, more);
+        }
         t->leased = false;
         sessions_release(t->jobs->config.sessions, &t->lease, disk_bytes);
     }
@@ -262,7 +267,7 @@ static void run(struct task *t)
         place.workspace = t->lease.workspace;
         place.fd = t->lease.files.root;
         place.uid = t->lease.uid;
-        place.disk_bytes = -1;
+        sessions_takes(&t->lease, &place.bytes, &place.entries);
     }
     artifacts_writer_init(&t->writer, c->artifacts, t->share, t->id);
     t->sink = (struct job_sink){.ctx = t,

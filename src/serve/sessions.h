@@ -102,6 +102,7 @@ struct session_lease {
     // inner
     void *session;
     uint64_t charged_bytes;
+    bool measure; // when it is released
 };
 // `team` NULL: any. 0, a refusal, or -errno. At once: sessions that live are in memory.
 int sessions_lease(struct sessions *s, const char *team, const char *id, struct session_lease *ret);
@@ -109,6 +110,11 @@ int sessions_lease(struct sessions *s, const char *team, const char *id, struct 
 // one of these. Harmless on a zeroed or released one.
 enum { SESSIONS_UNCHANGED = -1, SESSIONS_MEASURE = -2 }; // MEASURE: in the background
 void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_bytes);
+// What it takes, with what is being written. -1: not known.
+void sessions_takes(const struct session_lease *l, int64_t *ret_bytes, int64_t *ret_entries);
+// Before the release: so many files and folders were counted, and there are more. Then it is
+// measured in the background, whatever the release says.
+void sessions_counted(struct session_lease *l, uint64_t entries, bool more);
 // Before so many more bytes are written through l: false when the session would be larger than
 // disk_bytes, or its team's share is used up. Counts until the release.
 bool sessions_charge(struct sessions *s, struct session_lease *l, uint64_t bytes);

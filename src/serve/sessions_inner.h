@@ -44,7 +44,7 @@ struct session {
     struct work measure;
     bool measure_again;
     bool recorded;    // disk_bytes is what the record said at the start
-    uint64_t entries; // in its folders when it was last measured; 0: not since the start
+    uint64_t entries; // in its folders when it was last measured, or about; 0: not since the start
     struct walk walk; // the thread's while `measure` is queued
     int measure_pieces;
     bool measured;        // it is over

@@ -279,15 +279,31 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
     }
     session_takes(e, takes, e->charged_bytes - l->charged_bytes);
     e->accessed_ms = clock_wall_ms();
+    const bool again =
+        l->measure || disk_bytes == SESSIONS_MEASURE || (disk_bytes >= 0 && is_crowded(e));
     *l = (struct session_lease){.tmp = -1, .files = {.root = -1}};
     e->leases--;
     if (e->removing) {
         session_left(e);
-    } else if (disk_bytes == SESSIONS_MEASURE || (disk_bytes >= 0 && is_crowded(e))) {
+    } else if (again) {
         session_measure(e);
     } else {
         note(e);
     }
+}
+
+void sessions_takes(const struct session_lease *l, int64_t *ret_bytes, int64_t *ret_entries)
+{
+    const struct session *e = l->session;
+    *ret_bytes = e->recorded ? -1 : e->disk_bytes + (int64_t)e->charged_bytes;
+    *ret_entries = e->entries ? (int64_t)e->entries : -1;
+}
+
+void sessions_counted(struct session_lease *l, uint64_t entries, bool more)
+{
+    struct session *e = l->session;
+    e->entries = entries ? entries : 1;
+    l->measure = more;
 }
 
 // Its own, whatever its team has.

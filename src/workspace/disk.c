@@ -81,6 +81,8 @@ int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entrie
     *d = (struct disk){.root = root,
                        .max_bytes = max_bytes,
                        .max_entries = max_entries,
+                       .may_bytes = max_bytes,
+                       .may_entries = max_entries,
                        .first_free = now.free,
                        .walk_free = now.free,
                        .walk_free_inodes = now.inodes,
@@ -102,19 +104,42 @@ static uint64_t own_entries(const struct disk *d)
     return d->walk.entries > d->given_folders ? d->walk.entries - d->given_folders : 0;
 }
 
-static int judge(struct disk *d, const struct space *now)
+static uint64_t less(uint64_t a, uint64_t b) { return a < b ? a : b; }
+static uint64_t more(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+static void take_figures(struct disk *d, const struct space *now)
 {
     d->used_bytes = own_bytes(d);
     d->used_entries = own_entries(d);
     d->walk_free = now->free;
     d->walk_free_inodes = now->inodes;
+}
+
+// What began above its limit and has less now may have no more than that again. By two walks: one
+// may have missed what was moved.
+static void hold_to(struct disk *d, uint64_t bytes_before, uint64_t entries_before)
+{
+    uint64_t bytes = more(d->used_bytes, bytes_before);
+    uint64_t entries = more(d->used_entries, entries_before);
+    d->may_bytes = more(less(d->may_bytes, bytes), d->max_bytes);
+    d->may_entries = more(less(d->may_entries, entries), d->max_entries);
+}
+
+static int judge(struct disk *d, const struct space *now)
+{
+    const uint64_t bytes_before = d->used_bytes, entries_before = d->used_entries;
+    take_figures(d, now);
     uint64_t used = d->used_bytes;
     if (d->walk.blind && fall(d->first_free, now->free) > used) {
         used = fall(d->first_free, now->free); // what hides from the count bears the doubt
     }
-    return used > d->max_bytes                ? DISK_OVER
-           : d->used_entries > d->max_entries ? DISK_FILES
-                                              : DISK_FINE;
+    const int verdict = used > d->may_bytes                ? DISK_OVER
+                        : d->used_entries > d->may_entries ? DISK_FILES
+                                                           : DISK_FINE;
+    if (!d->walk.blind && !d->cut) {
+        hold_to(d, bytes_before, entries_before);
+    }
+    return verdict;
 }
 
 static int walk_for(struct walk *w, uint64_t max_ns)
@@ -131,8 +156,8 @@ static int walk_on(struct disk *d, const struct space *now, uint64_t max_ns)
 {
     int e = walk_for(&d->walk, max_ns);
     // enough is enough, even in mid-walk: a tree may grow faster than it is walked
-    bool over = own_bytes(d) > d->max_bytes || own_entries(d) > d->max_entries;
-    if (e == 0 && !over) {
+    d->cut = e == 0 && (own_bytes(d) > d->may_bytes || own_entries(d) > d->may_entries);
+    if (e == 0 && !d->cut) {
         return DISK_FINE;
     }
     uint64_t end = clock_now_ns();
@@ -152,7 +177,7 @@ static bool wants_walk(const struct disk *d, const struct space *now)
     uint64_t fell = fall(d->walk_free, now->free);
     uint64_t made = fall(d->walk_free_inodes, now->inodes);
     bool may_be_over =
-        d->used_bytes + fell > d->max_bytes || d->used_entries + made > d->max_entries;
+        d->used_bytes + fell > d->may_bytes || d->used_entries + made > d->may_entries;
     bool moved = now->free != d->walk_free || now->inodes != d->walk_free_inodes;
     return may_be_over || (moved && since > REWALK_MS * NS_PER_MS);
 }
@@ -211,26 +236,59 @@ int64_t disk_of_tmpfs(int fd)
     return fstatfs(fd, &s) ? -1 : (int64_t)((s.f_blocks - s.f_bfree) * (uint64_t)s.f_bsize);
 }
 
+// A piece of a walk while nothing runs. 1: it is over, 0: there is more, or -errno.
+static int still_walk(struct disk *d, uint64_t max_ns)
+{
+    if (!d->still) {
+        walk_end(&d->walk);
+        d->walking = false;
+        int e = walk_begin(&d->walk, d->root);
+        if (e) {
+            return e;
+        }
+        d->still = true;
+    }
+    return walk_for(&d->walk, max_ns);
+}
+
+static void still_end(struct disk *d, int walked)
+{
+    d->cut = walked == 0;
+    walk_end(&d->walk);
+    d->still = false;
+}
+
+int disk_first(struct disk *d, uint64_t max_ns)
+{
+    struct space now = {0};
+    int e = look_at(d->root, &now);
+    e = e ? e : still_walk(d, max_ns);
+    if (e != 1) {
+        return e ? e : DISK_MORE;
+    }
+    still_end(d, e);
+    take_figures(d, &now);
+    d->walked_at_ns = clock_now_ns();
+    d->may_bytes = more(d->max_bytes, d->used_bytes);
+    d->may_entries = more(d->max_entries, d->used_entries);
+    return DISK_FINE;
+}
+
+bool disk_began_above(const struct disk *d)
+{
+    return d->may_bytes > d->max_bytes || d->may_entries > d->max_entries;
+}
+
 int disk_settle(struct disk *d, uint64_t max_ns)
 {
     struct space now = {0};
     int e = look_at(d->root, &now);
-    if (!e && !d->settling) {
-        walk_end(&d->walk);
-        d->walking = false;
-        e = walk_begin(&d->walk, d->root);
-        d->settling = e == 0;
-    }
-    if (e) {
-        return e;
-    }
-    e = walk_for(&d->walk, max_ns);
+    e = e ? e : still_walk(d, max_ns);
     // bounded: past the limit on entries the verdict is clear
-    if (e == 0 && own_entries(d) <= d->max_entries) {
-        return DISK_MORE;
+    if (e < 0 || (e == 0 && own_entries(d) <= d->may_entries)) {
+        return e ? e : DISK_MORE;
     }
-    walk_end(&d->walk);
-    d->settling = false;
+    still_end(d, e);
     now.free = d->first_free; // nothing is open any more: the doubt is gone
     return judge(d, &now);
 }

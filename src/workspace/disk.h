@@ -8,6 +8,9 @@
 // bounded by RLIMIT_FSIZE times the limit on open files. fallocate(2) and the ioctls that do the
 // same are refused by the job's seccomp filter, since they take gigabytes between two looks.
 // Counted twice: what is moved to where the walk has not been yet. So two walks must agree.
+//
+// What has more than its limit at the begin (disk_first()) may keep that, or else nobody could
+// remove any of it from inside: it may have less, and then no more than that, down to the limit.
 #ifndef ISLE_WORKSPACE_DISK_H
 #define ISLE_WORKSPACE_DISK_H
 
@@ -28,24 +31,31 @@ enum disk_verdict {
 struct disk {
     int root; // of the workspace; not owned
     uint64_t max_bytes, max_entries;
+    uint64_t may_bytes, may_entries;   // the same; more only for what began with more
     unsigned given_folders;            // in it beside stage_folders, that are nobody's use either
-    uint64_t used_bytes, used_entries; // by the last whole walk
+    uint64_t used_bytes, used_entries; // by the last walk
+    bool cut;     // that ended early, as it was enough for the verdict: more is there
     bool walking; // a walk is under way: the next look goes on with it, which takes its time
     // inner
     uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk
     uint64_t walked_at_ns, walk_pause_ns;
     struct walk walk;
     bool suspected; // the last whole walk was over, another one must agree
-    bool settling;
+    bool still;     // a walk is under way while nothing runs
     uint64_t walk_began_ns;
 };
 
 // 0 or -errno.
 int disk_begin(struct disk *d, int root, uint64_t max_bytes, uint64_t max_entries);
+// Before anything runs, where there may be more than the limit: the whole of it is counted, for
+// about max_ns at a time. DISK_MORE, DISK_FINE or -errno.
+int disk_first(struct disk *d, uint64_t max_ns);
+// Did it begin with more than the limit?
+bool disk_began_above(const struct disk *d);
 // One look: a verdict, or -errno. Walks for about max_ns, where it has to, or twice that.
 int disk_look(struct disk *d, uint64_t max_ns);
 // The last walk, when nothing runs any more, for about max_ns at a time: used_bytes is right
-// afterwards. DISK_MORE, a verdict (without the floor) or -errno.
+// afterwards, unless it was cut. DISK_MORE, a verdict (without the floor) or -errno.
 int disk_settle(struct disk *d, uint64_t max_ns);
 void disk_end(struct disk *d);
 

@@ -14,6 +14,7 @@ import pytest
 from agent_session import Agent
 from service import API, JOBS, SESSIONS, Client, Service, serving
 from service_faults import backdate, fill, on_small_disk
+from session_files import Files
 
 NO_SESSION = "0190c3f0-0000-7000-8000-000000000001"
 
@@ -118,6 +119,45 @@ def test_SES_04_what_persists(service):
     assert r["stdout"] == "1 2\n" and not r["success"] and "NameError" in r["stderr"]
     r = service.python("import os\nreturn sorted(os.listdir('/tmp'))", session_id=new(service))
     assert r["result"] == []
+
+
+def test_above_its_bound_it_can_be_emptied_from_inside(service):
+    files = Files(service, new(service))
+    small = {"limits": {"disk_mb": 1}}
+    for name in ("a", "b", "d/c"):
+        assert files.put(name, b"x" * (2 << 20)).status == 201
+    assert sh(service, files.session, "cat a b | wc -c", **small)["stdout"] == f"{4 << 20}\n"
+    grown = sh(service, files.session, "echo x > more", **small)
+    assert grown["reason"] == "disk_limit" and "when the job began" in grown["error"]
+    replaced = sh(service, files.session, "rm a && head -c 1M /dev/zero > a2", **small)
+    assert replaced["success"], replaced  # it has less than it had
+    assert sh(service, files.session, "rm -r a2 b d more", **small)["success"]
+    left = service.get(f"{SESSIONS}/{files.session}").data["disk_usage_bytes"]
+    assert left < 1 << 20
+    again = sh(service, files.session, "head -c 2M /dev/zero > a", **small)
+    assert again["reason"] in ("disk_limit", "error"), again  # its bound is as ever
+
+
+@pytest.mark.parametrize(
+    "much",
+    ["for i in {1..40}; do head -c 1M /dev/zero > d/$i; done; sleep 60", "mkdir d/{1..9000}; sleep 60"],
+    ids=["bytes", "entries"],
+)
+def test_what_one_job_filled_another_removes(service, much):
+    agent, small = Agent(service), {"limits": {"disk_mb": 20}}
+    full = sh(service, agent.session, f"mkdir d; {much}", **small)
+    assert full["reason"] == "disk_limit", full
+    assert sh(service, agent.session, "rm -r d", **small)["success"]
+    assert "d" not in sh(service, agent.session, "ls", **small)["stdout"].split()
+
+
+def test_what_an_agent_filled_it_removes(isle):
+    with serving({"SANDBOX_MAX_DISK_MB": "20"}) as s:
+        agent = Agent(s)
+        full = agent.bash("mkdir d; for i in {1..40}; do head -c 1M /dev/zero > d/$i; done; sleep 60")
+        assert full["reason"] == "disk_limit", full
+        assert agent.bash("rm -r d")["success"]
+        assert agent.bash("head -c 10M /dev/zero > a")["success"]
 
 
 def test_SES_05_expired(service):

@@ -267,7 +267,8 @@ static void a_session_is_used_and_stays(void **state)
     struct pipeline_place place = {.workspace = "kept/s1",
                                    .fd = w,
                                    .uid = PLAN_UID_WORKSPACE_0 + 7,
-                                   .disk_bytes = -1,
+                                   .bytes = -1,
+                                   .entries = -1,
                                    .queued_ms = 12345};
     // small enough for a tmpfs, if it had a workspace of its own
     start_text(&b, "{\"command\":[\"x\"],\"limits\":{\"disk_mb\":10}}");
@@ -288,6 +289,30 @@ static void a_session_is_used_and_stays(void **state)
     assert_int_equal(uids_left(&b.uids), UIDS_COUNT);
     close(w);
     end(&b);
+}
+
+static void what_is_above_its_limit_may_stay(void **state)
+{
+    (void)state;
+    // what is known of it: nothing, or that it is more
+    static const int64_t known[][2] = {{-1, -1}, {2 << 20, 1}, {0, 5000}};
+    for (size_t i = 0; i < ARRAY_LEN(known); i++) {
+        struct bench b;
+        begin(&b);
+        int w = make_session(&b);
+        struct pipeline_place place = {.workspace = "kept/s1",
+                                       .fd = w,
+                                       .uid = PLAN_UID_WORKSPACE_0,
+                                       .bytes = known[i][0],
+                                       .entries = known[i][1]};
+        start_text(&b, "{\"command\":[\"x\"],\"limits\":{\"disk_mb\":0}}");
+        pipeline_set_place(b.pipeline, &place);
+        struct plan_request q = started(&b);
+        run_well(&b, q.tag);
+        assert_int_equal(b.reason, REASON_OK);
+        close(w);
+        end(&b);
+    }
 }
 
 // More files than are put there at once.
@@ -435,7 +460,7 @@ static void a_folder_that_is_not_there_is_named(void **state)
     int w = make_session(&b);
     assert_int_equal(symlinkat("/", w, "link"), 0);
     struct pipeline_place place = {
-        .workspace = "kept/s1", .fd = w, .uid = PLAN_UID_WORKSPACE_0, .disk_bytes = -1};
+        .workspace = "kept/s1", .fd = w, .uid = PLAN_UID_WORKSPACE_0, .bytes = -1, .entries = -1};
     start_text(&b, "{\"command\":[\"x\"],\"cwd\":\"/workspace/none\"}");
     pipeline_set_place(b.pipeline, &place);
     loop_step(b.fake.loop, 100);
@@ -462,6 +487,7 @@ int main(void)
         cmocka_unit_test(whoever_cannot_wait_hears_of_it_as_an_end),
         cmocka_unit_test(a_cancelled_job_does_not_come_back),
         cmocka_unit_test(a_session_is_used_and_stays),
+        cmocka_unit_test(what_is_above_its_limit_may_stay),
         cmocka_unit_test(many_files_are_staged_and_removed_beside_the_loop),
         cmocka_unit_test(whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done),
         cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),

@@ -167,6 +167,95 @@ static void more_files_than_the_limit_are_seen(void **state)
     disk_end(&d);
 }
 
+static int first(struct disk *d)
+{
+    int e;
+    while ((e = disk_first(d, 0)) == DISK_MORE) {
+    }
+    return e;
+}
+
+static void what_begins_above_the_limit_may_stay_and_shrink(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    fill(p->ws, "a", 6 << 20);
+    fill(p->ws, "b", 6 << 20);
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    assert_int_equal(first(&d), DISK_FINE);
+    assert_true(disk_began_above(&d) && !d.cut);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE); // still the same
+    assert_int_equal(unlinkat(p->ws, "a", 0), 0);
+    for (int i = 0; i < 2; i++) { // what it takes now is the most: by two walks
+        assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    }
+    assert_true(disk_began_above(&d));
+    fill(p->ws, "c", 1 << 20); // less than there was, more than there is
+    assert_int_equal(look_until(&d), DISK_OVER);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_OVER);
+    assert_int_equal(unlinkat(p->ws, "b", 0), 0);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    }
+    assert_false(disk_began_above(&d));
+    fill(p->ws, "d", 2 << 20); // below it the limit holds, as ever
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    fill(p->ws, "e", 2 << 20);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_OVER);
+    disk_end(&d);
+}
+
+static void what_begins_above_the_limit_never_grows(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    fill(p->ws, "a", 6 << 20);
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    assert_int_equal(first(&d), DISK_FINE);
+    fill(p->ws, "b", 64 << 10);
+    assert_int_equal(look_until(&d), DISK_OVER);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_OVER);
+    assert_true(d.used_bytes > 6 << 20);
+    disk_end(&d);
+}
+
+static void more_files_than_the_limit_may_stay_and_become_fewer(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    char name[16];
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        place_write(p->ws, name, "", 0);
+    }
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 100), 0);
+    assert_int_equal(first(&d), DISK_FINE);
+    assert_int_equal(d.used_entries, 300);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    assert_int_equal(unlinkat(p->ws, "f7", 0), 0);
+    assert_int_equal(disk_look(&d, UINT64_MAX), DISK_FINE);
+    place_write(p->ws, "f7", "", 0);
+    place_write(p->ws, "one more", "", 0);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FILES);
+    disk_end(&d);
+}
+
+// All that is there is not looked at then: whoever asks what it takes has to count again.
+static void a_count_that_was_cut_says_so(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    char name[16];
+    for (int i = 0; i < 300; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        place_write(p->ws, name, "", 0);
+    }
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 10), 0);
+    assert_int_equal(disk_settle(&d, 0), DISK_FILES);
+    assert_true(d.cut && d.used_entries < 300);
+    disk_end(&d);
+}
+
 static void what_was_deleted_does_not_count(void **state)
 {
     struct place *p = *state;
@@ -259,6 +348,10 @@ int main(void)
         PLACE_TEST(a_walk_can_be_given_up),
         PLACE_TEST(more_than_the_limit_is_seen),
         PLACE_TEST(more_files_than_the_limit_are_seen),
+        PLACE_TEST(what_begins_above_the_limit_may_stay_and_shrink),
+        PLACE_TEST(what_begins_above_the_limit_never_grows),
+        PLACE_TEST(more_files_than_the_limit_may_stay_and_become_fewer),
+        PLACE_TEST(a_count_that_was_cut_says_so),
         PLACE_TEST(what_was_deleted_does_not_count),
         PLACE_TEST(settles_in_pieces),
         PLACE_TEST(a_move_in_mid_walk_is_no_use),
