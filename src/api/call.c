@@ -385,9 +385,9 @@ static void route(struct api_call *c)
     } else if (found == API_NO_METHOD) {
         refuse_method(c, m.methods);
     } else if (found == API_BAD_ID) {
-        api_fail(c, API_NOT_FOUND,
-                 "the path holds no id: those are a UUID in lower case, of a key 16 hexadecimal "
-                 "digits, of a version its number");
+        char shown[SHOWN_BYTES];
+        api_fail(c, API_NOT_FOUND, "path: %s is not %s", job_show_text(m.bad, strlen(m.bad), shown),
+                 m.form);
     } else if (found == API_NO_PATH) {
         api_fail(c, API_NOT_FOUND, "no such path; /docs lists them");
     } else {

@@ -18,6 +18,7 @@ static const struct {
 struct piece {
     const char *text;
     size_t len;
+    const char *fault; // what it is not; NULL: it is well
 };
 
 static bool is_version(const char *text, size_t len)
@@ -25,7 +26,8 @@ static bool is_version(const char *text, size_t len)
     return len > 0 && len <= 9 && strspn(text, "0123456789") >= len && *text != '0';
 }
 
-static bool is_well_formed(const char *kind, size_t kind_len, const struct piece *p)
+// What p is not though it has to be; NULL: it is.
+static const char *fault_of(const char *kind, size_t kind_len, const struct piece *p)
 {
     static const struct {
         const char *kind;
@@ -33,13 +35,15 @@ static bool is_well_formed(const char *kind, size_t kind_len, const struct piece
     } forms[] = {{"id", SCHEMA_FORM_ID}, {"key", SCHEMA_FORM_KEY_ID}, {"team", SCHEMA_FORM_TEAM}};
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         if (kind_len == strlen(forms[i].kind) && memcmp(kind, forms[i].kind, kind_len) == 0) {
-            return schema_has_form(forms[i].form, p->text, p->len);
+            return schema_has_form(forms[i].form, p->text, p->len)
+                       ? NULL
+                       : schema_form_help(forms[i].form);
         }
     }
     if (kind_len == 7 && memcmp(kind, "version", 7) == 0) {
-        return is_version(p->text, p->len);
+        return is_version(p->text, p->len) ? NULL : "a version: its number, from 1 on";
     }
-    return p->len > 0 && p->len <= 1024; // {name}
+    return p->len > 0 && p->len <= 1024 ? NULL : "a name: 1 to 1024 bytes";
 }
 
 enum fit { FIT_NOT, FIT_BAD_ID, FIT_YES };
@@ -64,9 +68,10 @@ static enum fit fit(const char *row, const char *path, struct piece *pieces, siz
         bool rest = kind_len > 3 && memcmp(close - 3, "...", 3) == 0;
         struct piece *p = &pieces[n++];
         // A verb behind an id ("{id}:move") ends it too.
-        *p =
-            (struct piece){path, rest ? strlen(path) : strcspn(path, close[1] == ':' ? "/:" : "/")};
-        sound = sound && (rest || is_well_formed(row + 1, kind_len, p));
+        *p = (struct piece){path, rest ? strlen(path) : strcspn(path, close[1] == ':' ? "/:" : "/"),
+                            NULL};
+        p->fault = rest ? NULL : fault_of(row + 1, kind_len, p);
+        sound = sound && !p->fault;
         path += p->len;
         row = close + 1;
     }
@@ -79,11 +84,20 @@ static bool takes(const struct api_route *r, enum http_method method)
     return r->method == method || (r->method == HTTP_M_GET && method == HTTP_M_HEAD);
 }
 
+static const struct piece *first_bad(const struct piece *pieces)
+{
+    while (!pieces->fault) {
+        pieces++;
+    }
+    return pieces;
+}
+
 enum api_found api_route_find(const struct api_subject *const *subjects, enum http_method method,
                               char *path, struct api_match *ret)
 {
     struct api_match m = {0};
     unsigned bad_id = 0; // methods of paths that would do but for an id
+    struct piece bad = {0};
     for (; *subjects && !m.route; subjects++) {
         for (size_t i = 0; i < (*subjects)->n; i++) {
             const struct api_route *r = &(*subjects)->routes[i];
@@ -95,6 +109,7 @@ enum api_found api_route_find(const struct api_subject *const *subjects, enum ht
             }
             unsigned *methods = f == FIT_YES ? &m.methods : &bad_id;
             *methods |= 1U << r->method;
+            bad = f == FIT_BAD_ID && !bad.fault ? *first_bad(pieces) : bad;
             if (f != FIT_YES || !takes(r, method)) {
                 continue;
             }
@@ -112,6 +127,11 @@ enum api_found api_route_find(const struct api_subject *const *subjects, enum ht
                            : bad_id    ? API_BAD_ID
                                        : API_NO_PATH;
     m.methods = m.methods ? m.methods : bad_id;
+    if (found == API_BAD_ID) {
+        path[bad.text - path + (ptrdiff_t)bad.len] = '\0';
+        m.bad = bad.text;
+        m.form = bad.fault;
+    }
     *ret = m;
     return found;
 }

@@ -39,6 +39,7 @@ struct api_match {
     const struct api_route *route;
     char *segment[API_MAX_SEGMENTS]; // within the path that was given
     unsigned methods;                // bits (1 << enum http_method) that the path has
+    const char *bad, *form; // API_BAD_ID: the text within the path, cut off, and what it is not
 };
 
 // Cuts `path` (http_path()) at its '/' where a segment ends; on API_FOUND the segments point into

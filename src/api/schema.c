@@ -4,6 +4,7 @@
 #include "codec/base64.h"
 #include "codec/json.h"
 #include "codec/utf8.h"
+#include "model/form.h"
 #include "model/job.h"
 #include "model/refuse.h"
 #include "tools/tool.h"
@@ -336,24 +337,12 @@ enum schema_verdict schema_check_lines(const struct schema *s, yyjson_val *v, st
 }
 
 #define DIGITS "0123456789"
-#define LOWER_HEX DIGITS "abcdef"
-#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-static bool all_of(const char *text, size_t len, const char *set)
-{
-    for (size_t i = 0; i < len; i++) {
-        if (text[i] == '\0' || !strchr(set, text[i])) {
-            return false;
-        }
-    }
-    return true;
-}
 
 unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults)
 {
     struct check c = {.faults = faults, .between = "; "};
     size_t len = strlen(text);
-    bool number = f->type == SCHEMA_INT && len > 0 && len <= 19 && all_of(text, len, DIGITS);
+    bool number = f->type == SCHEMA_INT && len > 0 && len <= 19 && form_is_of(text, len, DIGITS);
     bool truth = f->type == SCHEMA_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"));
     // As JSON, so that the same checks see it.
     AUTO_BUF struct buf json = BUF_INIT(len * 6 + 16);
@@ -374,31 +363,6 @@ unsigned schema_check_query(const struct schema_field *f, const char *text, stru
     return c.n;
 }
 
-static bool is_id(const char *text, size_t len)
-{
-    if (len != 36) {
-        return false;
-    }
-    for (size_t i = 0; i < len; i++) {
-        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
-        if (dash ? text[i] != '-' : !all_of(text + i, 1, LOWER_HEX)) {
-            return false;
-        }
-    }
-    return true;
-}
-
-static bool is_key_id(const char *text, size_t len)
-{
-    return len == 16 && all_of(text, len, LOWER_HEX);
-}
-
-static bool is_team(const char *text, size_t len)
-{
-    return len >= 1 && len <= 128 && all_of(text, 1, LETTERS DIGITS) &&
-           all_of(text, len, LETTERS DIGITS "._:@-");
-}
-
 static bool is_base64(const char *text, size_t len)
 {
     size_t bytes;
@@ -411,19 +375,18 @@ static bool is_sha256(const char *text, size_t len)
         text += 7;
         len -= 7;
     }
-    return len == 64 && all_of(text, len, LOWER_HEX "ABCDEF");
+    return len == 64 && form_is_of(text, len, DIGITS "abcdefABCDEF");
 }
 
 static const struct {
     bool (*has)(const char *text, size_t len); // NULL: anything
     const char *pattern, *help;
 } forms[SCHEMA_FORMS] = {
-    [SCHEMA_FORM_ID] = {is_id, "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
-                        "an id: a UUID in lower case"},
-    [SCHEMA_FORM_KEY_ID] = {is_key_id, "^[0-9a-f]{16}$", "the id of a key: 16 hexadecimal digits"},
-    [SCHEMA_FORM_TEAM] = {is_team, "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$",
-                          "a team's name: up to 128 of A-Z a-z 0-9 . _ : @ -, the first a letter "
-                          "or a digit"},
+    [SCHEMA_FORM_ID] = {form_is_id,
+                        "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$",
+                        FORM_ID_HELP},
+    [SCHEMA_FORM_KEY_ID] = {form_is_key_id, "^[0-9a-f]{16}$", FORM_KEY_ID_HELP},
+    [SCHEMA_FORM_TEAM] = {form_is_team, "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$", FORM_TEAM_HELP},
     [SCHEMA_FORM_TOOL] = {tool_is_name, "^[a-zA-Z][a-zA-Z0-9_]*$",
                           "a name of a tool: letters, digits and _, a letter first"},
     [SCHEMA_FORM_LINE] = {utf8_is_line, "^[^\\u0000-\\u001f\\u007f-\\u009f\\u2028\\u2029]*$",

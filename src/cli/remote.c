@@ -2,6 +2,8 @@
 
 #include "base/fd.h"
 #include "cli/remote_verbs.h"
+#include "model/form.h"
+#include "model/refuse.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,11 +42,44 @@ static void count_operands(const char *operands, size_t *ret_least, size_t *ret_
     *ret_most = most;
 }
 
+static const char *text_of(const struct option *o, const struct remote_options *options)
+{
+    return *(const char *const *)(const void *)((const char *)options + o->offset);
+}
+
 static bool is_given(const struct option *o, const struct remote_options *options)
 {
-    const char *field = (const char *)options + o->offset;
-    return o->kind == OPTION_FLAG ? *(const bool *)field
-                                  : *(const char *const *)(const void *)field != NULL;
+    return o->kind == OPTION_FLAG ? *(const bool *)((const char *)options + o->offset)
+                                  : text_of(o, options) != NULL;
+}
+
+// Ids and teams are told by their form before anybody is asked: the message can name the word.
+static const struct form {
+    const char *what; // a word of remote_action.operands, or an option
+    bool (*has)(const char *text, size_t len);
+    const char *help;
+} forms[] = {
+    {"JOB", form_is_id, FORM_ID_HELP "; `isle jobs list` prints them"},
+    {"SESSION", form_is_id, FORM_ID_HELP "; `isle sessions list` prints them"},
+    {"--session", form_is_id, FORM_ID_HELP "; `isle sessions list` prints them"},
+    {"ID", form_is_key_id, FORM_KEY_ID_HELP "; `isle key list` prints them"},
+    {"TEAM", form_is_team, FORM_TEAM_HELP},
+    {"--team", form_is_team, FORM_TEAM_HELP},
+};
+
+// Is what stands for `what` (n bytes of it) as it has to be? 0 or an exit status.
+static int check_form(const struct verb *v, const char *what, size_t n, const char *text,
+                      size_t len)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++) {
+        const struct form *f = &forms[i];
+        if (n == strlen(f->what) && memcmp(what, f->what, n) == 0 && !f->has(text, len)) {
+            char shown[SHOWN_BYTES];
+            return verb_complain(v->name, "%s: %s is not %s", f->what,
+                                 job_show_text(text, len, shown), f->help);
+        }
+    }
+    return 0;
 }
 
 // 0 or an exit status.
@@ -64,6 +99,10 @@ static int check_options(const struct verb *v, const struct remote_command *c)
             return verb_complain(v->name, "%s needs %s %s; see isle %s --help", a->name, o->name,
                                  o->argument, v->name);
         }
+        const char *text = given && o->kind == OPTION_TEXT ? text_of(o, &c->options) : NULL;
+        if (text && check_form(v, o->name, strlen(o->name), text, strlen(text))) {
+            return CLI_REFUSED;
+        }
     }
     return 0;
 }
@@ -81,6 +120,20 @@ const char *remote_options_of(const struct verb *v, const char *word)
 {
     const struct remote_action *a = find_action(v, word);
     return a ? a->options : NULL;
+}
+
+static int check_operands(const struct verb *v, const struct remote_command *c)
+{
+    const char *word = c->action->operands;
+    int status = 0;
+    for (size_t i = 0; i < c->n_operands && !status && *word; i++) {
+        const size_t n = strcspn(word, " "), name = strcspn(word, " [:");
+        // of a file the session stands before the colon
+        const size_t len = strcspn(c->operands[i], name < n ? ":" : "");
+        status = check_form(v, word, name, c->operands[i], len);
+        word += n + strspn(word + n, " ");
+    }
+    return status;
 }
 
 // 0 or an exit status.
@@ -105,7 +158,8 @@ static int take_words(const struct verb *v, const struct option_rest *rest,
     for (size_t i = 0; i < ret->n_operands; i++) {
         ret->operands[i] = rest->operands[i + 1];
     }
-    return check_options(v, ret);
+    int status = check_options(v, ret);
+    return status ? status : check_operands(v, ret);
 }
 
 bool remote_parse(const struct verb *v, char **argv, struct remote_command *ret, int *ret_status)

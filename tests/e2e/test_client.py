@@ -297,13 +297,29 @@ def test_mistakes_are_told_by_name(service):
         ("jobs", "submit", "/dev/null"): "",
         ("jobs", "submit", "-", "--wait", "x"): "--wait",
         ("jobs", "submit", "/etc/hostname", "--idempotency-key", ""): "--idempotency-key",
-        ("jobs", "cancel", ".."): "a dot",
+        ("jobs", "cancel", ".."): '".." is not an id',
+        ("run", "--session", "12", "--", "true"): '"12"',
+        ("tools", "run", "--session", "12", "x"): '"12"',
+        ("tools", "show", "x-y"): "x-y",
+        ("tools", "share", "x", "_y", "--permission", "read_only"): '"_y"',
+        ("tools", "restore", "x", "a"): "a is not a number",
+        ("key", "create", "--team", "_x", "--name", "n"): '"_x"',
         ("artifacts", "list", nobody): "no such job",
     }
     for args, word in rows.items():
         r = words(service, *args)
         assert r.returncode == 125 and r.stdout == b"" and r.stderr.count(b"\n") == 1, (args, r)
         assert word in r.stderr.decode(), (args, r)
+    # an id that is none is named, with what one looks like
+    for args in ("jobs show", "jobs wait", "jobs events", "jobs cancel", "artifacts list",
+                 "sessions show", "sessions extend", "sessions delete", "files list", "files get",
+                 "files delete", "key revoke"):  # fmt: skip
+        r = words(service, *args.split(), "12\n3:x" if "files" in args else "12\n3")
+        assert r.returncode == 125 and r.stderr.count(b"\n") == 1 and b'"12\\n3"' in r.stderr, (args, r)
+        form = b"16 hexadecimal digits" if "key" in args else b"a UUID in lower case"
+        assert form in r.stderr and b" list`" in r.stderr, (args, r)
+    r = service.get("/api/v1/sandbox/jobs/12")
+    assert r.status == 404 and r.msg == 'path: "12" is not an id: a UUID in lower case'
     closed = words(service, "jobs", ISLE_URL="http://127.0.0.1:9")
     assert closed.returncode == 125 and b"`isle serve` starts one" in closed.stderr
     assert b"ISLE_URL" in words(service, "jobs", "--url", "unix:/nowhere/x").stderr

@@ -111,6 +111,8 @@ static void looks_at_ids_by_pattern(void **state)
         snprintf(path, sizeof path, "/jobs/%s", wrong[i]);
         assert_int_equal(find(HTTP_M_GET, path, &m), API_BAD_ID);
         assert_null(m.route);
+        assert_string_equal(m.bad, wrong[i]);
+        assert_non_null(strstr(m.form, "a UUID"));
     }
     char *huge = malloc(10007);
     memset(huge, 'a', 10006);
@@ -119,6 +121,26 @@ static void looks_at_ids_by_pattern(void **state)
     assert_int_equal(find(HTTP_M_GET, huge, &m), API_BAD_ID);
     free(huge);
     assert_int_equal(find(HTTP_M_DELETE, "/keys/0123456789ABCDEF", &m), API_BAD_ID);
+}
+
+static void the_first_that_is_none_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path, *bad, *form;
+    } cases[] = {
+        {"/tools/x/share/.a", "x", "a UUID"},
+        {"/tools/" ID "/share/.a", ".a", "a team's name"},
+        {"/tools/" ID "/versions/0", "0", "a version"},
+        {"/keys/12", "12", "16 hexadecimal"},
+        {"/sessions/12/files/a/b", "12", "a UUID"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct api_match m;
+        assert_int_equal(find(HTTP_M_GET, cases[i].path, &m), API_BAD_ID);
+        assert_string_equal(m.bad, cases[i].bad);
+        assert_non_null(strstr(m.form, cases[i].form));
+    }
 }
 
 static void a_fixed_word_is_no_id(void **state)
@@ -176,6 +198,7 @@ int main(void)
         cmocka_unit_test(tells_methods),
         cmocka_unit_test(refuses_what_is_no_path),
         cmocka_unit_test(looks_at_ids_by_pattern),
+        cmocka_unit_test(the_first_that_is_none_is_named),
         cmocka_unit_test(a_fixed_word_is_no_id),
         cmocka_unit_test(looks_at_teams_and_versions),
         cmocka_unit_test(rows_are_sound),

@@ -13,6 +13,8 @@
 
 enum { MAX = 12 };
 
+#define ID "0199f3a2-5a9d-7c41-9d7c-3f1b2a4c5d6e"
+
 static int parse(const char *const *words, struct remote_command *c)
 {
     char *argv[MAX + 1] = {};
@@ -34,11 +36,14 @@ static void what_is_taken(void **state)
         {{"jobs", "--status", "failed"}, "list", 0},
         {{"jobs", "submit", "-", "--wait=3"}, "submit", 1},
         {{"sessions", "create", "--ttl", "2"}, "create", 0},
-        {{"files", "get", "s:p"}, "get", 1},
-        {{"files", "get", "s:p", "-"}, "get", 2},
-        {{"files", "move", "s:p", "q", "--replace"}, "move", 2},
-        {{"files", "list", "-r", "s"}, "list", 1},
-        {{"artifacts", "get", "j", "n", "--output-dir", "d"}, "get", 2},
+        {{"files", "get", ID ":p"}, "get", 1},
+        {{"files", "get", ID ":p", "-"}, "get", 2},
+        {{"files", "move", ID ":p", "q", "--replace"}, "move", 2},
+        {{"files", "list", "-r", ID}, "list", 1},
+        {{"artifacts", "get", ID, "n", "--output-dir", "d"}, "get", 2},
+        {{"jobs", "wait", ID}, "wait", 1},
+        {{"key", "revoke", "9f86d081884c7d65"}, "revoke", 1},
+        {{"tools", "run", "t", "--session", ID}, "run", 1},
         {{"tools"}, "list", 0},
         {{"tools", "create", "f.py", "-p", "a", "--parameter=b:integer"}, "create", 1},
         {{"tools", "update", "t", "--name", "u"}, "update", 1},
@@ -67,17 +72,17 @@ static void what_is_refused(void **state)
     static const char *const rows[][MAX] = {
         {"jobs", "destroy"},
         {"jobs", "show"},
-        {"jobs", "show", "a", "b"},
+        {"jobs", "show", ID, "b"},
         {"jobs", "list", "a"},
         {"jobs", "list", "--wait", "3"},
         {"jobs", "list", "--", "x"},
-        {"jobs", "cancel", "a", "--status", "failed"},
-        {"sessions", "show", "a", "--ttl", "3"},
+        {"jobs", "cancel", ID, "--status", "failed"},
+        {"sessions", "show", ID, "--ttl", "3"},
         {"sessions", "--team", "x"},
         {"files", "put", "a"},
-        {"files", "get", "s:p", "x", "y"},
-        {"files", "move", "s:p"},
-        {"artifacts", "get", "j"},
+        {"files", "get", ID ":p", "x", "y"},
+        {"files", "move", ID ":p"},
+        {"artifacts", "get", ID},
         {"tools", "run"},
         {"tools", "show", "a", "b"},
         {"tools", "share", "t", "team"},
@@ -86,6 +91,21 @@ static void what_is_refused(void **state)
         {"key", "create", "--team", "a"},
         {"key", "create", "--name", "a"},
         {"key", "revoke"},
+        // ids and teams that are none
+        {"jobs", "show", "123"},
+        {"jobs", "show", ""},
+        {"jobs", "wait", ID "0"},
+        {"jobs", "events", "0199F3A2-5A9D-7C41-9D7C-3F1B2A4C5D6E"},
+        {"sessions", "extend", "a"},
+        {"files", "list", "a"},
+        {"files", "list", "a:" ID},
+        {"files", "put", ID, "a:p"},
+        {"artifacts", "list", "a"},
+        {"tools", "share", "t", "_", "--permission", "read_only"},
+        {"tools", "run", "t", "--session", "a"},
+        {"key", "create", "--team", "_", "--name", "a"},
+        {"key", "list", "--team", ""},
+        {"key", "revoke", ID},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct remote_command c;
