@@ -116,6 +116,17 @@ int client_read(const struct client *c, const char *path, struct buf *out)
     return status;
 }
 
+int client_no_json(const struct client *c, const char *path, const struct buf *text,
+                   const struct json_error *why, const char *advice)
+{
+    const char *verb = c->command.verb->name;
+    const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
+    if (strspn(buf_text(text), " \t\r\n") == text->len) {
+        return verb_complain(verb, "%.300s is empty: %s", name, advice);
+    }
+    return verb_complain(verb, "%.300s is not JSON (%s): %s", name, why->text, advice);
+}
+
 bool client_number(const struct client *c, const char *option, const char *text)
 {
     size_t whole = strspn(text, "0123456789");

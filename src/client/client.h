@@ -4,6 +4,7 @@
 
 #include "cli/remote.h"
 #include "client/call.h"
+#include "codec/json.h"
 
 #include <signal.h>
 
@@ -67,6 +68,11 @@ int client_list(struct client *c, const char *collection, int (*print)(yyjson_va
 
 // Reads the whole file, or standard input for "-". 0 or an exit status after a complaint.
 int client_read(const struct client *c, const char *path, struct buf *out);
+
+// What was read of `path` is no JSON, for the reason that the parser gave: complains of that, with
+// what to do. `path` "-" is standard input. CLI_REFUSED.
+int client_no_json(const struct client *c, const char *path, const struct buf *text,
+                   const struct json_error *why, const char *advice);
 
 // Artifacts of a job (`data`: its result or answer), all or the one called `only`, into
 // --output-dir. Exit status.

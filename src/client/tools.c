@@ -396,7 +396,9 @@ int tools_import(struct client *c)
     }
     yyjson_doc *doc = json_parse_envelope(buf_text(&text), text.len, &why);
     if (!doc) {
-        return verb_complain("tools", "%.300s: %s", path, why.text);
+        return client_no_json(c, path, &text, &why,
+                              "import takes what `isle tools export` writes; code is for `isle "
+                              "tools create`");
     }
     yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(doc), "tools");
     bool good = yyjson_is_arr(list) && json_write(&tools, list) == 0;

@@ -61,7 +61,9 @@ static int read_definition(struct definition *d, const struct buf *text)
     d->base = yyjson_doc_get_root(d->doc);
     d->whole = true;
     if (!d->doc && says_json(d->file)) {
-        return complain("%.300s: %s; code needs --language here", d->file, why.text);
+        return client_no_json(d->c, d->file, text, &why,
+                              "a definition is an object as JSON with name and code_config; code "
+                              "needs --language here");
     }
     if (!d->doc) {
         return complain("%.300s: its name says no language (.py, .js, .cjs, .mjs) and no "

@@ -95,7 +95,10 @@ static int put_file(const struct client *c, struct buf *out)
         return status;
     }
     yyjson_doc *doc = json_parse(buf_text(&text), text.len, &why);
-    if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+    if (!doc && !itself) {
+        status = client_no_json(c, path + (path[0] == '@'), &text, &why,
+                                "--arguments takes an object, {\"NAME\": VALUE, ...}");
+    } else if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
         status = verb_complain("tools", "--arguments: %.300s: %s", path,
                                doc ? "must be an object, {\"NAME\": VALUE, ...}" : why.text);
     }

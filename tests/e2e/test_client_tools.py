@@ -288,8 +288,29 @@ def test_a_move(me, echo, tmp_path):
     assert json.loads(other.said("export")) == json.loads(exported)
     rows = other.said("import", "-", "--on-conflict", "replace", input=exported.encode()).splitlines()
     assert len(rows) == 2
-    for text, word in {b"[]": "export", b"{}": "export", b"{": "-", b'{"tools": [{}]}': "name"}.items():
+    for text, word in {b"[]": "export", b"{}": "export", b"{": "standard input", b'{"tools": [{}]}': "name"}.items():
         assert word in other.refused("import", "-", input=text), text
+
+
+def test_a_file_that_is_no_json(me, echo, tmp_path):
+    """Said: which file, what is wrong with it, what to do."""
+    for content, what in {
+        b"": "is empty",
+        b" \n": "is empty",
+        b"return 1": "is not JSON",
+        b'{"tools": [': "at byte 11",
+    }.items():
+        for name in ("f.json", "-"):
+            (tmp_path / "f.json").write_bytes(content)
+            file, said = (tmp_path / name, str(tmp_path / name)) if name != "-" else ("-", "standard input")
+            for args, advice in {
+                ("import", file): "`isle tools export`",
+                ("create", file): "--language",
+                ("update", "echo", file): "--language",
+                ("run", "echo", "--arguments", file): '{"NAME": VALUE, ...}',
+            }.items():
+                text = me.refused(*args, input=content)
+                assert text.startswith(f"isle tools: {said} ") and what in text and advice in text, text
 
 
 def test_what_delete_says(me, echo):
