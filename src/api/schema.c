@@ -17,8 +17,8 @@ enum { PATH_MAX_BYTES = 192 };
 
 struct check {
     struct buf *faults;
-    const char *between;
-    unsigned n, large; // faults; those of them that are too many bytes
+    const char *between, *behind; // faults; the path of one
+    unsigned n, large;            // faults; those of them that are too many bytes
 };
 
 static void fault(struct check *c, const char *path, const char *format, ...)
@@ -33,7 +33,8 @@ static void fault(struct check *c, const char *path, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    buf_printf(c->faults, "%s%s: %s", c->n > 1 ? c->between : "", *path ? path : "body", text);
+    buf_printf(c->faults, "%s%s%s%s", c->n > 1 ? c->between : "", *path ? path : "body", c->behind,
+               text);
 }
 
 static const char *const type_names[SCHEMA_TYPES] = {
@@ -158,10 +159,8 @@ static void check_limits(struct check *c, const char *path, yyjson_val *v)
         if (job_read_limit(key, value, &ignored, &why) == 0) {
             continue;
         }
-        // Its text begins with "limits.NAME: ".
-        const char *what = strstr(why.text, ": ");
         snprintf(at, sizeof at, "%s%s", path, strchr(why.field, '.') ? strchr(why.field, '.') : "");
-        fault(c, at, "%s", what ? what + 2 : why.text);
+        fault(c, at, "%s", job_error_what(&why));
     }
 }
 
@@ -311,9 +310,9 @@ static void check_object(struct check *c, const struct schema *s, const char *pa
 }
 
 static enum schema_verdict check_whole(const struct schema *s, yyjson_val *v, const char *between,
-                                       struct buf *faults)
+                                       const char *behind, struct buf *faults)
 {
-    struct check c = {.faults = faults, .between = between};
+    struct check c = {.faults = faults, .between = between, .behind = behind};
     char shown[SHOWN_BYTES];
     if (yyjson_is_obj(v)) {
         check_object(&c, s, "", v);
@@ -328,19 +327,19 @@ static enum schema_verdict check_whole(const struct schema *s, yyjson_val *v, co
 
 enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults)
 {
-    return check_whole(s, v, "; ", faults);
+    return check_whole(s, v, "; ", ": ", faults);
 }
 
 enum schema_verdict schema_check_lines(const struct schema *s, yyjson_val *v, struct buf *faults)
 {
-    return check_whole(s, v, "\n", faults);
+    return check_whole(s, v, "\n", "\t", faults);
 }
 
 #define DIGITS "0123456789"
 
 unsigned schema_check_query(const struct schema_field *f, const char *text, struct buf *faults)
 {
-    struct check c = {.faults = faults, .between = "; "};
+    struct check c = {.faults = faults, .between = "; ", .behind = ": "};
     size_t len = strlen(text);
     bool number = f->type == SCHEMA_INT && len > 0 && len <= 19 && form_is_of(text, len, DIGITS);
     bool truth = f->type == SCHEMA_BOOL && (!strcmp(text, "true") || !strcmp(text, "false"));

@@ -76,7 +76,7 @@ enum { SCHEMA_MAX_FAULTS = 20 };
 // bytes.
 enum schema_verdict { SCHEMA_SOUND, SCHEMA_FAULTY, SCHEMA_TOO_LARGE };
 enum schema_verdict schema_check(const struct schema *s, yyjson_val *v, struct buf *faults);
-// The same, a line for each fault.
+// The same, a line for each fault, "PATH\tWHAT": a path may hold ": ", and no control character.
 enum schema_verdict schema_check_lines(const struct schema *s, yyjson_val *v, struct buf *faults);
 // A value of the query, which is text: whole numbers, true and false are read out of it. The number
 // of faults.
@@ -135,8 +135,8 @@ extern const struct schema schema_tool_config, schema_tool_parameter, schema_too
     schema_tool_share_entry, schema_tool_share_list, schema_tool_export, schema_tool_import,
     schema_tool_imported_entry, schema_tool_imported;
 extern const struct schema schema_code_node, schema_code_node_input, schema_code_node_output,
-    schema_code_node_answer, schema_code_node_check, schema_code_node_fault,
-    schema_code_node_verdict;
+    schema_code_node_answer, schema_code_node_check, schema_code_node_check_input,
+    schema_code_node_fault, schema_code_node_verdict;
 extern const struct schema schema_key_create, schema_key, schema_key_created, schema_key_list,
     schema_key_revoked, schema_health, schema_ready, schema_trial;
 extern const struct schema *const schemas[]; // ended by NULL

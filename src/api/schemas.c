@@ -79,6 +79,7 @@ const struct schema *const schemas[] = {
     &schema_code_node_output,
     &schema_code_node_answer,
     &schema_code_node_check,
+    &schema_code_node_check_input,
     &schema_code_node_verdict,
     &schema_code_node_fault,
     &schema_key_create,

@@ -115,14 +115,56 @@ static const struct schema_field code_node_answer[] = {
 };
 SCHEMA_ANSWER(code_node_answer, "CodeNodeAnswer", "How a code node ended.");
 
-// As schema_code_node, of which this is to tell the faults: it takes them all.
+static const struct schema_field code_node_check_input[] = {
+    {.name = "name",
+     .type = SCHEMA_TEXT,
+     .required = true,
+     .min = 1,
+     .max = NODE_NAME_MAX,
+     .help = "a member of what main is given; no two of one name"},
+    {.name = "value", .type = SCHEMA_ANY, .help = "its value, if it has one yet"},
+};
+SCHEMA_REQUEST(code_node_check_input, "CodeNodeCheckInput", "One input of a code node.");
+
+// What schema_code_node has, which tells the faults: here all are taken, as they are the answer.
 static const struct schema_field code_node_check[] = {
-    {.name = "language", .type = SCHEMA_ANY, .help = "as of CodeNode"},
-    {.name = "code", .type = SCHEMA_ANY, .help = "as of CodeNode"},
-    {.name = "inputs", .type = SCHEMA_ANY, .help = "as of CodeNode; values may be left out"},
-    {.name = "outputs", .type = SCHEMA_ANY, .help = "as of CodeNode"},
-    {.name = "timeout", .type = SCHEMA_ANY, .help = "as of CodeNode"},
-    {.name = "limits", .type = SCHEMA_ANY, .help = "as of CodeNode"},
+    {.name = "language",
+     .type = SCHEMA_TEXT,
+     .choices = snippet_languages,
+     .judged = true,
+     .help = "of the code; must be there to be right"},
+    {.name = "code",
+     .type = SCHEMA_TEXT,
+     .max = JOB_MAX_CODE_BYTES,
+     .judged = true,
+     .help = "defines main(inputs); must be there to be right"},
+    {.name = "inputs",
+     .type = SCHEMA_OBJECT_OR_LIST,
+     .of = &schema_code_node_check_input,
+     .max = WORKFLOW_INPUTS_MAX,
+     .judged = true,
+     .initial = "{}",
+     .help = "what main will be given"},
+    {.name = "outputs",
+     .type = SCHEMA_ARRAY,
+     .items = SCHEMA_OBJECT,
+     .of = &schema_code_node_output,
+     .max = NODE_OUTPUTS_MAX,
+     .judged = true,
+     .initial = "[]",
+     .help = "what main must return, up to 64 KiB; empty: anything"},
+    {.name = "timeout",
+     .type = SCHEMA_INT,
+     .min = 1,
+     .max = JOB_MAX_EXECUTE_SECONDS,
+     .judged = true,
+     .initial = "30",
+     .help = "seconds; limits.timeout_seconds comes first"},
+    {.name = "limits",
+     .type = SCHEMA_LIMITS,
+     .judged = true,
+     .initial = "{}",
+     .help = "what it may use"},
 };
 const struct schema schema_code_node_check = {
     .name = "CodeNodeCheck",

@@ -18,7 +18,7 @@ int workflow_outputs(yyjson_val *outputs, struct buf *out, struct buf *faults);
 // NULL: none.
 int workflow_job(yyjson_val *node, const struct buf *params, struct job *ret,
                  struct job_error *ret_error);
-// Lines of faults as one.
+// Lines of faults as one: "PATH: WHAT; PATH: WHAT".
 void workflow_join(struct buf *out, const struct buf *faults);
 
 // The route that only checks, workflow_check.c.

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
+#include "model/refuse.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,32 +31,16 @@ static void put_fault(struct buf *out, const char *field, size_t field_len, cons
     json_end(out, '}');
 }
 
-// Where a line's field ends: at the first ": " that no name in quotes holds; NULL: nowhere.
-static const char *end_of_field(const char *line, size_t len)
-{
-    bool quoted = false;
-    for (size_t i = 0; i + 1 < len; i++) {
-        if (quoted && line[i] == '\\') {
-            i++;
-        } else if (line[i] == '"') {
-            quoted = !quoted;
-        } else if (!quoted && line[i] == ':' && line[i + 1] == ' ') {
-            return line + i;
-        }
-    }
-    return memmem(line, len, ": ", 2); // the quote was one of a name's own
-}
-
-// Lines "FIELD: what is wrong" as elements of an array.
+// Lines "FIELD\tWHAT" as elements of an array.
 static void put_lines(struct buf *out, const struct buf *lines)
 {
     const char *at = buf_text(lines), *end = at + lines->len;
     while (at < end) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         stop = stop ? stop : end;
-        const char *colon = end_of_field(at, (size_t)(stop - at));
-        const char *message = colon ? colon + 2 : at;
-        put_fault(out, colon ? at : "body", colon ? (size_t)(colon - at) : 4, message,
+        const char *tab = memchr(at, '\t', (size_t)(stop - at));
+        const char *message = tab ? tab + 1 : at;
+        put_fault(out, tab ? at : "body", tab ? (size_t)(tab - at) : 4, message,
                   (size_t)(stop - message), 0);
         at = stop + (stop < end);
     }
@@ -68,7 +53,7 @@ static int check_parts(yyjson_val *root, struct buf *out)
     AUTO_BUF struct buf faults = BUF_INIT(WORKFLOW_FAULTS_BYTES), more = faults;
     int e = workflow_inputs(yyjson_obj_get(root, "inputs"), false, &params, &faults);
     if (e == -EMSGSIZE) {
-        buf_printf(&faults, "inputs: above the maximum of %d bytes", JOB_MAX_PARAMS_BYTES);
+        buf_printf(&faults, "inputs\tabove the maximum of %d bytes", JOB_MAX_PARAMS_BYTES);
         e = 0;
     }
     e = e == -EINVAL ? 0 : e;
@@ -102,8 +87,7 @@ static void make_job(struct api_call *c, yyjson_val *root)
 
 static void put_why(struct buf *out, const struct job_error *why)
 {
-    const char *what = strstr(why->text, ": ");
-    what = what ? what + 2 : why->text;
+    const char *what = job_error_what(why);
     put_fault(out, why->field, strlen(why->field), what, strlen(what), 0);
 }
 

@@ -20,7 +20,7 @@ struct inputs {
 static void fault(struct inputs *in, size_t at, const char *member, const char *what)
 {
     if (++in->n_faults <= FAULTS_MAX) {
-        buf_printf(in->faults, "%sinputs[%zu]%s: %s", in->n_faults > 1 ? "\n" : "", at, member,
+        buf_printf(in->faults, "%sinputs[%zu]%s\t%s", in->n_faults > 1 ? "\n" : "", at, member,
                    what);
     } else if (in->n_faults == FAULTS_MAX + 1) {
         buf_puts(in->faults, "\nand more");
@@ -75,7 +75,7 @@ static int put_list(struct inputs *in, yyjson_val *list, bool with_values)
     yyjson_val *input;
     int e = 0;
     if (yyjson_arr_size(list) > WORKFLOW_INPUTS_MAX) {
-        buf_printf(in->faults, "inputs: %zu are above the maximum of %d", yyjson_arr_size(list),
+        buf_printf(in->faults, "inputs\t%zu are above the maximum of %d", yyjson_arr_size(list),
                    WORKFLOW_INPUTS_MAX);
         return -EINVAL;
     }
@@ -111,7 +111,7 @@ int workflow_inputs(yyjson_val *inputs, bool with_values, struct buf *out, struc
     if (yyjson_is_arr(inputs)) {
         return put_list(&in, inputs, with_values);
     }
-    buf_printf(faults, "inputs: must be an object or a list of {name, value}, not %s",
+    buf_printf(faults, "inputs\tmust be an object or a list of {name, value}, not %s",
                job_show(inputs, shown));
     return -EINVAL;
 }
@@ -125,7 +125,7 @@ int workflow_outputs(yyjson_val *outputs, struct buf *out, struct buf *faults)
     struct buf text = BUF_INIT(NODE_DECLARED_BYTES);
     e = outputs ? json_write(&text, outputs) : buf_puts(&text, "null");
     if (e == -EMSGSIZE) {
-        buf_printf(faults, "outputs: above the maximum of %d bytes", NODE_DECLARED_BYTES);
+        buf_printf(faults, "outputs\tabove the maximum of %d bytes", NODE_DECLARED_BYTES);
         e = -EINVAL;
     }
     e = e ? e : buf_add(out, text.data, text.len);
@@ -164,6 +164,8 @@ void workflow_join(struct buf *out, const struct buf *faults)
     for (const char *c = text; c < text + faults->len; c++) {
         if (*c == '\n') {
             buf_puts(out, "; ");
+        } else if (*c == '\t') {
+            buf_puts(out, ": ");
         } else {
             buf_putc(out, *c);
         }

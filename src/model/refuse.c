@@ -28,6 +28,13 @@ int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     return -EINVAL;
 }
 
+const char *job_error_what(const struct job_error *e)
+{
+    size_t n = strlen(e->field);
+    bool told = strncmp(e->text, e->field, n) == 0 && strncmp(e->text + n, ": ", 2) == 0;
+    return told ? e->text + n + 2 : e->text;
+}
+
 // The text, or its beginning and "..." when it is longer or goes on.
 static const char *shorten(const struct buf *b, bool goes_on, char text[SHOWN_BYTES])
 {

@@ -10,6 +10,9 @@
 int job_refuse(struct job_error *e, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+// Its text behind "FIELD: ", whatever the field's name holds.
+const char *job_error_what(const struct job_error *e);
+
 // One limit of a job's `limits`: key and value of the JSON object. 0 or -EINVAL.
 int job_read_limit(const yyjson_val *key, yyjson_val *v, struct limits *ret,
                    struct job_error *ret_error);

@@ -32,7 +32,8 @@ enum {
     NODE_UNDECLARED_MAX = 100, // that are named
 };
 
-// Faults are lines "PATH: what is wrong", '\n' between them; after NODE_FAULTS_MAX "and more".
+// Faults are lines "PATH\tWHAT", '\n' between them; after NODE_FAULTS_MAX "and more". A path may
+// hold ": ", and no control character.
 
 // Are these declared outputs sound? NULL and null are: nothing is declared. 0, -EINVAL with faults,
 // or -ENOMEM.
@@ -41,7 +42,7 @@ int node_declared_check(yyjson_val *declared, struct buf *faults);
 // What main returned, held against declarations that are sound: appends the outputs (JSON object,
 // digits as they came) to `out`, the names that nothing declares (JSON array) to `undeclared`. A
 // value that is no object is {"result": value}; where nothing is declared, all is passed on. Each
-// mismatch by its path ("outputs.rows[3].price: number expected, got string"). 0, -EINVAL with
+// mismatch by its path ("outputs.rows[3].price\tnumber expected, got string"). 0, -EINVAL with
 // faults, or -ENOMEM; then what was appended is nothing to use.
 int node_outputs(yyjson_val *declared, yyjson_val *returned, struct buf *out,
                  struct buf *undeclared, struct buf *faults);

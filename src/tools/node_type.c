@@ -115,7 +115,7 @@ void node_fault(struct node_check *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    buf_printf(c->faults, "%s: %s", buf_text(&c->path), text);
+    buf_printf(c->faults, "%s\t%s", buf_text(&c->path), text);
 }
 
 void node_path_to(struct node_check *c, size_t len)

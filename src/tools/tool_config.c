@@ -155,11 +155,9 @@ static void write_config(struct buf *out, yyjson_val *config, struct tool_faults
 
 static void fault_of_job(void *ctx, const struct job_error *e)
 {
-    const size_t n = strlen(e->field);
     char path[TOOL_PATH_BYTES];
-    bool told = strncmp(e->text, e->field, n) == 0 && strncmp(e->text + n, ": ", 2) == 0;
     snprintf(path, sizeof path, "code_config.%s", e->field);
-    tool_fault(ctx, path, "%s", told ? e->text + n + 2 : e->text);
+    tool_fault(ctx, path, "%s", job_error_what(e));
 }
 
 // Arguments come as params, which only these take.

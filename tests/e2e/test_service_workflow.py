@@ -161,6 +161,12 @@ def test_checked_without_running(service):
     at = "outputs[0].typeSpec.properties"
     assert [field for field, _ in found] == [f'{at}["a: \\"b"]', f'{at}["a\\\\"]'], found
     assert [field for field, _ in check(service, **{'a"b': 1})] == ['a\\"b']
+    assert [field for field, _ in check(service, **{"a: b": 1})] == ["a: b"]
+    assert [field for field, _ in check(service, limits={"a: b": 1})] == ["limits.a: b"]
+    long = 'a: "' * 100  # a name that is cut
+    spec = {"properties": {long: "text"}}
+    [(field, message)] = check(service, outputs=[{"name": "o", "type": "object", "typeSpec": spec}])
+    assert field.startswith(f'{at}["a: \\"a: ') and message.startswith("must be string"), (field, message)
     # what only this host refuses
     more = {"cpus": os.cpu_count() + 1}
     [(field, message)] = check(service, limits=more)
