@@ -417,14 +417,14 @@ class Service(Client):
         assert self.instances() == [], "the lock still names the data folder"
         assert [m for m in host.mounts_of([self.data]) if m.split()[4] != str(self.data)] == []  # it may be a disk
         assert self.one_shot() == [], "one-shot workspaces"
-        assert [p for p in self.data.glob("**/trash/*") if p.name != "lock"] == []
+        assert [p for p in self.data.glob("*/trash/*") if p.name != "lock"] == []
         left = leftovers.left_groups()
         if harness.SHARED_HOST:  # others' may be left for a moment, also under a number that was ours
             left = [g for g in left if (g, inode(g)) in self.groups]
         assert left == [], left
 
     def one_shot(self) -> list[pathlib.Path]:
-        return [*self.data.glob("**/once/*")]
+        return [*self.data.glob("*/once/*")]
 
     # ---- what it says and is
 

@@ -85,7 +85,7 @@ def fill(filler: pathlib.Path) -> None:
 
 def store_file(s: Service) -> pathlib.Path:
     """Of a service that is stopped."""
-    files = [p for p in s.data.glob("**/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
+    files = [p for p in s.data.glob("*/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
     assert len(files) == 1, files
     return files[0]
 
