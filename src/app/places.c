@@ -2,6 +2,7 @@
 
 #include "base/fd.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@ static int try_folder(struct places *p, const char *dir)
     snprintf(p->libexec, sizeof p->libexec, "%s", dir);
     int n = snprintf(p->guest, sizeof p->guest, "%s/guest", dir);
     snprintf(program, sizeof program, "%s/isle-launcher", p->libexec);
-    return n > 0 && (size_t)n < sizeof p->guest && access(program, X_OK) == 0;
+    return n > 0 && (size_t)n < sizeof p->guest && fd_is_program(AT_FDCWD, program);
 }
 
 int places_find(struct places *ret)

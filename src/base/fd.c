@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 int fd_write_all(int fd, const void *data, size_t len)
 {
@@ -69,6 +70,13 @@ ssize_t fd_read_at(int dir, const char *path, char *ret_buf, size_t size)
     ssize_t n = fd_read_full(fd, ret_buf, size - 1);
     ret_buf[n > 0 ? n : 0] = '\0';
     return n;
+}
+
+bool fd_is_program(int dir, const char *path)
+{
+    struct stat st;
+    return !fstatat(dir, path, &st, 0) && S_ISREG(st.st_mode) &&
+           !faccessat(dir, path, X_OK, AT_EACCESS);
 }
 
 int fd_sealed(const char *name, const void *data, size_t len)

@@ -4,6 +4,7 @@
 #define ISLE_BASE_FD_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -49,6 +50,9 @@ int fd_write_num_at(int dir, const char *path, uint64_t value);
 
 // The file's first size-1 bytes, NUL-terminated. Bytes or -errno (then ret_buf is "").
 ssize_t fd_read_at(int dir, const char *path, char *ret_buf, size_t size);
+
+// Is it a file that this process may execute? A folder may be "executed", too, as access(2) has it.
+bool fd_is_program(int dir, const char *path);
 
 // Sealed memfd (write, grow, shrink, seal) holding `len` bytes, offset 0. Descriptor or -errno.
 int fd_sealed(const char *name, const void *data, size_t len);

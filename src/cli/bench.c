@@ -321,7 +321,7 @@ static bool find_in_path(const char *name, char ret[PATH_MAX])
     for (size_t n; *path; path += n + (path[n] == ':')) {
         n = strcspn(path, ":");
         snprintf(ret, PATH_MAX, "%.*s/%s", (int)n, path, name);
-        if (n > 0 && access(ret, X_OK) == 0) {
+        if (n > 0 && fd_is_program(AT_FDCWD, ret)) {
             return true;
         }
     }

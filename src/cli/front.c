@@ -90,10 +90,11 @@ static int choose_python(struct front_settings *f, struct front_error *e)
     if (root < 0 || !runtime_find_python(root, words, f->python)) {
         return 0;
     }
-    snprintf(e->text, sizeof e->text,
-             "SANDBOX_DEFAULT_PYTHON_BINARIES: %.200s is refused: none of it is a Python 3.13 in "
-             "/usr of the runtime root %.300s; unset it, or add python3.13",
-             words, path);
+    snprintf(
+        e->text, sizeof e->text,
+        "SANDBOX_DEFAULT_PYTHON_BINARIES: %.200s is refused: none of it is a Python 3.13 "
+        "that all may execute, in /usr of the runtime root %.300s; unset it, or add python3.13",
+        words, path);
     return -ENOENT;
 }
 

@@ -90,7 +90,7 @@ static void see_runtime(struct doctor *d)
     const char *const interpreters[] = {python, "usr/bin/node", "usr/bin/bash"};
     char missing[128] = "";
     for (size_t i = 0; i < ARRAY_LEN(interpreters); i++) {
-        if (faccessat(dir, interpreters[i], X_OK, 0)) {
+        if (!runtime_has_program(dir, interpreters[i])) {
             size_t n = strlen(missing);
             snprintf(missing + n, sizeof missing - n, " %s", interpreters[i]);
         }

@@ -25,18 +25,32 @@ static bool path_of(int fd, char *ret, size_t size)
     return true;
 }
 
+// Descriptor of the program at `path` of the root, or -1.
+static int open_program(int root, const char *path)
+{
+    enum { ALL = 0111 };
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    struct stat st;
+    AUTO_CLOSE int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    bool good = fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & ALL) == ALL;
+    return good ? fd_take(&fd) : -1;
+}
+
+bool runtime_has_program(int root, const char *path)
+{
+    AUTO_CLOSE int fd = open_program(root, path);
+    return fd >= 0;
+}
+
 // The program at `path` of the root, as jobs see it once all links are followed. That last name
 // says which version it is: python3 leads to python3.13.
 static bool find_at(int root, const char *path, char ret[RUNTIME_PYTHON_MAX])
 {
     static const char seen[] = "/usr/", name[] = "/" RUNTIME_PYTHON_NAME;
-    struct open_how how = {.flags = O_PATH | O_CLOEXEC,
-                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     char top[4096], whole[4096];
-    struct stat st;
-    AUTO_CLOSE int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || !(st.st_mode & 0111) ||
-        !path_of(root, top, sizeof top) || !path_of(fd, whole, sizeof whole)) {
+    AUTO_CLOSE int fd = open_program(root, path);
+    if (fd < 0 || !path_of(root, top, sizeof top) || !path_of(fd, whole, sizeof whole)) {
         return false;
     }
     const size_t cut = strcmp(top, "/") ? strlen(top) : 0;

@@ -40,6 +40,9 @@ void runtime_done(struct runtime_start *s);
 // jobs see it. 0 or -ENOENT: none is.
 enum { RUNTIME_PYTHON_MAX = 128 };
 int runtime_find_python(int root, const char *words, char ret[RUNTIME_PYTHON_MAX]);
+// Is there a program at this path of the root, as jobs see it? One that all may execute: a job's id
+// owns nothing there.
+bool runtime_has_program(int root, const char *path);
 
 // JavaScript: the heap limit V8 is given for a job of memory_mb, in MB. Below the job's own, so
 // that V8 can say so before the kernel ends it.

@@ -69,7 +69,7 @@ static int find_libraries(const char *root, char *ret_loader, char *ret_path)
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         snprintf(ret_loader, PATH_MAX, "%s/%s", root, places[i][0]);
         snprintf(ret_path, PATH_MAX, "%s/%s", root, places[i][1]);
-        if (!access(ret_loader, X_OK)) {
+        if (fd_is_program(AT_FDCWD, ret_loader)) {
             return 0;
         }
     }

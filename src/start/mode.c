@@ -28,7 +28,7 @@ int mode_find_program(int root, const char *prefix, const char *name, char ret[6
     static const char *const folders[] = {"usr/bin", "bin", "usr/local/bin"};
     for (size_t i = 0; i < ARRAY_LEN(folders); i++) {
         snprintf(ret, 64, "%s%s/%s", prefix, folders[i], name);
-        if (!faccessat(root, ret, X_OK, 0)) {
+        if (fd_is_program(root, ret)) {
             return 0;
         }
     }

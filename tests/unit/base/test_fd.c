@@ -36,6 +36,26 @@ static void closes_and_forgets(void **state)
     assert_int_equal(errno, 7);
 }
 
+static void a_folder_is_no_program(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/isle-fd-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    AUTO_CLOSE int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    AUTO_CLOSE int fd = openat(dir, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    assert_int_equal(mkdirat(dir, "folder", 0755), 0);
+    assert_int_equal(symlinkat("file", dir, "link"), 0);
+    assert_false(fd_is_program(dir, "none"));
+    assert_false(fd_is_program(dir, "folder"));
+    assert_false(fd_is_program(dir, "link"));
+    assert_int_equal(fchmod(fd, 0755), 0);
+    assert_true(fd_is_program(dir, "link"));
+    assert_int_equal(unlinkat(dir, "link", 0), 0);
+    assert_int_equal(unlinkat(dir, "file", 0), 0);
+    assert_int_equal(unlinkat(dir, "folder", AT_REMOVEDIR), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void sealed_memory_stays_as_it_is(void **state)
 {
     (void)state;
@@ -124,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(closes_and_forgets),
+        cmocka_unit_test(a_folder_is_no_program),
         cmocka_unit_test(sealed_memory_stays_as_it_is),
         cmocka_unit_test(reads_and_writes_control_files),
         cmocka_unit_test(records_carry_descriptors),

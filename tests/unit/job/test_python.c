@@ -76,6 +76,24 @@ static void test_not_a_program(void **state)
     is("python3.13", NULL);
 }
 
+// A job's id is not that of the file's owner, nor of its group.
+static void test_all_may_execute_it(void **state)
+{
+    (void)state;
+    const mode_t modes[] = {0100, 0744, 0754, 0711, 0755};
+    fixture_put("usr/bin/python3.13", "");
+    fixture_folder("usr/bin/node");
+    put_link("usr/bin/bash", "/usr/bin/python3.13"); // the root's own
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        const bool all = (modes[i] & 0111) == 0111;
+        assert_int_equal(fchmodat(fixture_root, "usr/bin/python3.13", modes[i], 0), 0);
+        is("python3.13", all ? "/usr/bin/python3.13" : NULL);
+        assert_int_equal(runtime_has_program(fixture_root, "usr/bin/python3.13"), all);
+        assert_int_equal(runtime_has_program(fixture_root, "usr/bin/bash"), all);
+    }
+    assert_false(runtime_has_program(fixture_root, "usr/bin/node"));
+}
+
 // Links lead to places of the root, never to the host's; what jobs do not see of it is not taken.
 static void test_stays_in_the_root(void **state)
 {
@@ -99,9 +117,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(test_first_that_is_there),
-        TEST(test_another_version_is_none),
-        TEST(test_not_a_program),
+        TEST(test_first_that_is_there), TEST(test_another_version_is_none),
+        TEST(test_not_a_program),       TEST(test_all_may_execute_it),
         TEST(test_stays_in_the_root),
     };
     return cmocka_run_group_tests_name("job-python", tests, NULL, NULL);
