@@ -52,6 +52,16 @@ def status_of(pid: int) -> dict[str, str]:
         return {}
 
 
+def sleeps(pid: int) -> bool:
+    """No thread of it has anything to do. One that was woken and has had no processor yet does not sleep."""
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/stat", encoding="utf-8", errors="replace") as f:
+                if f.read().rpartition(")")[2].split()[0] != "S":
+                    return False
+    return True
+
+
 def children(pid: int) -> list[int]:
     """Of a single-threaded process."""
     try:

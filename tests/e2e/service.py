@@ -30,8 +30,8 @@ SESSIONS = f"{API}/sandbox/sessions"
 EXECUTE = f"{API}/tools/execute-code"
 STATUSES = ("queued", "preparing", "running", "collecting", "completed", "failed", "cancelled")
 ENDED = ("completed", "failed", "cancelled")
-READY_SECONDS = 20
-END_SECONDS = 5
+READY_SECONDS = 60
+END_SECONDS = 10
 
 
 class Died(AssertionError):
@@ -246,6 +246,11 @@ def dumps(value: object) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
 
 
+def rows_of(log: pathlib.Path) -> list[dict]:
+    """Lines of a log file, each strict JSON. One that is being written at this moment is none yet."""
+    return [results.strict_json(line) for line in log.read_bytes().split(b"\n")[:-1] if line]
+
+
 def inode(path: str | os.PathLike) -> int:
     with contextlib.suppress(FileNotFoundError):
         return os.stat(path).st_ino
@@ -337,6 +342,15 @@ class Service(Client):
     def below(self) -> list[int]:
         return host.below(self.process.pid)
 
+    def sleeps(self) -> bool:
+        """Nothing is left to be done, by any of its processes."""
+        return all(host.sleeps(pid) for pid in (self.process.pid, *self.below()))
+
+    def loop_seconds(self) -> float:
+        """Processor time of the service's loop."""
+        with open(f"/proc/{self.service_pid}/task/{self.service_pid}/schedstat") as f:
+            return int(f.read().split()[0]) / 1e9
+
     @property
     def front_pid(self) -> int:
         return self.process.pid
@@ -354,7 +368,7 @@ class Service(Client):
     def kill(self, *which: str, sig: int = signal.SIGKILL) -> None:
         """Of "front", "service" and "launcher", those; then waits for the front's end, and for that of all others."""
         # the sockets are there before service and launcher are
-        assert harness.until(lambda: all(getattr(self, f"{name}_pid") for name in which), 5), which
+        assert harness.until(lambda: all(getattr(self, f"{name}_pid") for name in which), READY_SECONDS), which
         pids = {name: getattr(self, f"{name}_pid") for name in which}
         for pid in pids.values():
             with contextlib.suppress(ProcessLookupError):
@@ -366,7 +380,7 @@ class Service(Client):
         known = self.instances()
         numbers = {str(i.number) for i in known}
         self.groups |= {(str(g), inode(g)) for g in leftovers.instance_groups() if g.name in numbers}
-        status = self.process.wait(END_SECONDS * 3 * harness.SLOW)
+        status = self.process.wait(END_SECONDS * 2 * harness.SLOW)
 
         def held() -> list[host.Instance]:
             return [i for i in known if i in self.instances() and not leftovers.lock_is_free(str(i.number))]
@@ -433,7 +447,7 @@ class Service(Client):
 
     def log_rows(self) -> list[dict]:
         """Lines of the log, each strict JSON."""
-        return [results.strict_json(line) for line in self.log_file.read_bytes().splitlines() if line]
+        return rows_of(self.log_file)
 
     def new_key(self, team: str, admin: bool = False) -> str:
         """A key, made by the administrator's socket."""
@@ -457,6 +471,13 @@ class Service(Client):
 
     def peak_kb(self) -> int:
         return int(host.status_of(self.service_pid)["VmHWM"].split()[0])
+
+
+def members(group: str) -> str:
+    """The processes in it; none, where it is being removed."""
+    with contextlib.suppress(OSError):
+        return pathlib.Path(group, "cgroup.procs").read_text()
+    return ""
 
 
 @dataclasses.dataclass
@@ -483,7 +504,7 @@ class Figures:
             with open(f"/proc/{pid}/mountinfo") as f:
                 mounts += len(f.readlines())
         groups = host.job_groups({i.number for i in s.instances()})
-        used = sum(bool(pathlib.Path(g, "cgroup.procs").read_text()) for g in groups)
+        used = sum(bool(members(g)) for g in groups)
         return cls(private, descriptors, threads, mounts, used, len(groups) - used, len(s.below()))
 
 

@@ -17,7 +17,7 @@ from service_faults import run_until_failed, without_namespaces
 from tool_teams import TOOLS, save
 
 SLOW = harness.SLOW
-SLEEP = {"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}
+SLEEP = {"command": ["sleep", "600"], "limits": {"timeout_seconds": 600}}
 
 
 # ---- CON: workers
@@ -38,7 +38,7 @@ def test_CON_02_after_a_hard_time_limit(isle):
         assert (late["success"], late["reason"]) == (False, "timeout"), late
         begin = time.monotonic()
         assert s.python("print(1)")["stdout"] == "1\n"
-        assert time.monotonic() - begin < 3 * SLOW
+        assert time.monotonic() - begin < 20 * SLOW
 
 
 def test_CON_06_first_requests(isle):
@@ -49,38 +49,40 @@ def test_CON_06_first_requests(isle):
             first = s.get("/readyz")
 
             def ask(n: int, s: Service = s) -> list[int]:
-                statuses = []
+                answers = []
                 with s.client() as c:
-                    while not statuses or (statuses[-1] == 503 and len(statuses) < 500):
-                        a = c.post("/api/v1/tools/execute-code", {"language": "python", "code": f"print({n})"})
-                        statuses.append(a.status)
-                        if a.status == 503:
-                            assert a.headers["Retry-After"], a.headers
-                            time.sleep(0.02)
-                    assert a.data["stdout"] == f"{n}\n", a
-                return statuses
+
+                    def answered() -> bool:
+                        answers.append(c.post(EXECUTE, {"language": "python", "code": f"print({n})"}))
+                        assert answers[-1].status != 503 or answers[-1].headers["Retry-After"], answers[-1]
+                        return answers[-1].status != 503
+
+                    assert harness.until(answered, 60)
+                    assert answers[-1].data["stdout"] == f"{n}\n", answers[-1]
+                return [a.status for a in answers]
 
             with concurrent.futures.ThreadPoolExecutor(10) as pool:
                 seen = list(pool.map(ask, range(10)))
             assert all(set(statuses[:-1]) <= {503} for statuses in seen), seen
             if first.status == 503:
                 assert first.json()["data"] is None or not first.json()["data"]["ready"], first
-            assert harness.until(s.ready, 10), "jobs run, and yet it is not ready"
+            assert harness.until(s.ready, 20), "jobs run, and yet it is not ready"
 
 
 FLAT = ("private_kb", "descriptors", "threads", "mounts", "groups", "processes")
 
 
 def settled(s: Service) -> Figures:
-    """When what is made ahead has been made: two looks that differ in nothing but memory."""
+    """When what is made ahead has been made: nobody is at it, and two looks differ in nothing but memory."""
     looks = [s.figures()]
 
     def same() -> bool:
         time.sleep(0.5)
         looks.append(s.figures())
-        return dataclasses.replace(looks[-1], private_kb=0) == dataclasses.replace(looks[-2], private_kb=0)
+        before, now = (dataclasses.replace(look, private_kb=0) for look in looks[-2:])
+        return s.sleeps() and before == now
 
-    assert harness.until(same, 20), looks[-5:]
+    assert harness.until(same, 60), looks[-5:]
     return looks[-1]
 
 
@@ -120,7 +122,7 @@ def test_CON_11_not_ready_while_nothing_works(isle):
             if failed:
                 assert failed["reason"] in ("isolation_unavailable", "internal") and failed["error"], failed
                 assert failed["stdout"] == "" and failed["isolation"]["level"] == "none", failed
-            assert harness.until(lambda: not s.ready(), 5), "ready, and yet nothing works"
+            assert harness.until(lambda: not s.ready(), 20), "ready, and yet nothing works"
             said = s.get("/readyz")
             assert said.status == 503 and said.body, said
             assert s.get("/healthz").status == 200
@@ -144,7 +146,7 @@ def test_TMO_08_service_dies_during_a_run(isle, victim):
         assert (r["status"], r["reason"]) == ("failed", "worker_lost"), r
         assert s.python("return 1")["success"]
         # workspaces and groups of sandboxes that wait for a next job, and none of before
-        assert harness.until(lambda: len(s.one_shot()) <= 2, 5), s.one_shot()
+        assert harness.until(lambda: len(s.one_shot()) <= 2, 20), s.one_shot()
 
 
 def waiting_calls(s: Service) -> dict[str, tuple[str, dict]]:
@@ -172,7 +174,7 @@ def test_API_12_sandbox_dies_before_the_start(isle, how):
             return
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             answer = pool.submit(s.client(s.key).post, *call)
-            assert harness.until(lambda: s.metric("isle_slots_used") == 1, 10), "it was not accepted"
+            assert harness.until(lambda: s.metric("isle_slots_used") == 1, 20), "it was not accepted"
             s.kill("launcher")
             a = answer.result(20 * SLOW).data
         assert (a["success"], a["reason"], a["stdout"]) == (False, "worker_lost", "") and "lost" in a["error"], a
@@ -187,7 +189,7 @@ def test_TMO_10_no_zombies_of_a_service(service):
             200,
             202,
         )
-    assert harness.until(lambda: not zombies(), 2), zombies()
+    assert harness.until(lambda: not zombies(), 20), zombies()
 
 
 def latencies(*services: Service) -> list[float]:

@@ -14,12 +14,12 @@ import harness
 import pytest
 import results
 import variants
-from service import API, JOBS, SESSIONS, Answer, Service, serving
+from service import API, JOBS, SESSIONS, Answer, Service, rows_of, serving
 from service_faults import backdate
 
 SECRET = "geheim-7f3a"
 QUICK = {"language": "bash", "code": "true"}
-SLEEP = {"language": "bash", "code": "sleep 60"}
+SLEEP = {"language": "bash", "code": "sleep 600", "limits": {"timeout_seconds": 600}}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,8 @@ def hang_up(service: Service) -> None:
 
     before = count()
     service.process.send_signal(signal.SIGHUP)
-    assert harness.until(lambda: count() == before + 1, 5), service.log()[-1000:]
+    assert harness.until(lambda: count() == before + 1, 20), service.log()[-1000:]
+    assert service.get("/healthz").status == 200  # asked after it was at that
 
 
 @pytest.fixture
@@ -77,6 +78,11 @@ def change(service, file):
     change()
 
 
+def last_refused(service: Service) -> dict:
+    """What was said of the file that was refused last."""
+    return [row for row in service.log_rows() if row["event"] == "settings refused"][-1]
+
+
 def refused(a: Answer, status: int, *words: str) -> None:
     assert a.status == status, (a.status, a.body[:500])
     for word in words:
@@ -89,8 +95,10 @@ def test_the_start_tells_of_the_preset_and_of_what_it_does_not_use(service):
     assert row["SANDBOX_PRESET"] == "platform" and row["preset_changes"] == "SANDBOX_NETWORK_ALLOW_HOST=true"
     assert row["not_used_yet"] == "REDIS_PASSWORD"
     for pid in service.below():  # nor does it travel
-        with open(f"/proc/{pid}/environ", encoding="latin-1") as f:
-            assert SECRET not in f.read()
+        environ = b""
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+        assert SECRET.encode() not in environ
     assert SECRET not in service.log()
     assert service.python("return 1")["isolation"]["network"] == "none"
 
@@ -143,18 +151,18 @@ def jobs(service: Service, n: int, **fields: str):
 def test_slots_and_bounds_of_the_queue(service, change):
     change(SANDBOX_WORKER_CONCURRENCY=1, SANDBOX_QUEUE_LIMIT=1)
     with jobs(service, 2) as (first, second):
-        assert harness.until(lambda: service.job(first)["status"] == "running", 10)
+        assert harness.until(lambda: service.job(first)["status"] == "running", 20)
         a = service.post(JOBS, SLEEP)
         refused(a, 429)
         assert int(a.headers["Retry-After"]) >= 1
         assert service.job(second)["status"] == "queued"
         change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_QUEUE_LIMIT=5, SANDBOX_QUEUE_TEAM_LIMIT=1)
-        assert harness.until(lambda: service.job(second)["status"] == "running", 10)  # a slot more
+        assert harness.until(lambda: service.job(second)["status"] == "running", 20)  # a slot more
         with jobs(service, 1):
             refused(service.post(JOBS, SLEEP), 429)  # of one team
     change(SANDBOX_WORKER_CONCURRENCY=2, SANDBOX_TEAM_CONCURRENCY=1)
     with jobs(service, 2) as (first, second):
-        assert harness.until(lambda: service.job(first)["status"] == "running", 10)
+        assert harness.until(lambda: service.job(first)["status"] == "running", 20)
         assert service.job(second)["status"] == "queued"
 
 
@@ -175,10 +183,10 @@ def test_wait_in_the_queue(service, change):
     ):
         change(**slots)
         with jobs(service, 1, **fields) as (first,):
-            assert harness.until(lambda ident=first: service.job(ident)["status"] == "running", 10)
+            assert harness.until(lambda ident=first: service.job(ident)["status"] == "running", 20)
             change(**slots, SANDBOX_QUEUE_TIMEOUT_SECONDS=1)
             with jobs(service, 1, **fields) as (second,):
-                r = service.wait(second, within=10)
+                r = service.wait(second)
                 assert (r["reason"], r["metadata"]["stage"]) == ("queue_timeout", "queue"), r
                 assert r["error"].startswith(why), r
 
@@ -211,12 +219,13 @@ def test_level_of_the_log(service, change):
     change(ISLE_LOG_LEVEL="info")
     ident = service.submit(QUICK)
     service.wait(ident)
-    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 5)
+    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 20)
 
 
 def test_what_needs_a_restart_is_told_and_waits(service, change):
+    before = len(service.log_rows())
     change(SANDBOX_HOSTNAME="other", SANDBOX_DRAIN_SECONDS=9)
-    told = {row["setting"]: row["event"] for row in service.log_rows()[-3:] if "setting" in row}
+    told = {row["setting"]: row["event"] for row in service.log_rows()[before:] if "setting" in row}
     assert told == {"SANDBOX_HOSTNAME": "setting needs a restart", "SANDBOX_DRAIN_SECONDS": "setting changed"}
     assert service.python("import socket; return socket.gethostname()")["result"] == harness.HOSTNAME
 
@@ -234,23 +243,23 @@ def test_a_bad_file_changes_nothing(service, file, change, bad, why):
     change()
     file.write_text("ISLE_LOG_LEVEL=error\n" + bad)
     hang_up(service)
-    row = service.log_rows()[-1]
-    assert row["event"] == "settings refused" and row["level"] == "error"
+    row = last_refused(service)
+    assert row["level"] == "error"
     assert row["error"].startswith(f"{file}{why}"), row
     assert "geheim" not in service.log()
     ident = service.submit(QUICK)  # the level is what it was, too
     service.wait(ident)
-    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 5)
+    assert harness.until(lambda: [r for r in service.log_rows() if r.get("job") == ident], 20)
 
 
 def test_a_file_that_cannot_be_read(service, file, change):
     file.rename(file.with_suffix(".away"))
     file.mkdir()
     hang_up(service)
-    assert "is not a file" in service.log_rows()[-1]["error"]
+    assert "is not a file" in last_refused(service)["error"]
     file.rmdir()
     hang_up(service)
-    assert service.log_rows()[-1]["error"] == "No such file or directory"
+    assert last_refused(service)["error"] == "No such file or directory"
     file.with_suffix(".away").rename(file)
     assert service.post(JOBS, QUICK).status == 202
 
@@ -321,8 +330,7 @@ def test_sessions_in_the_audit_log(service, file):
     audit = file.parent / "audit"
 
     def of(ident: str) -> list[dict]:
-        rows = [results.strict_json(line) for line in audit.read_bytes().splitlines()]
-        return [row for row in rows if row.get("session") == ident]
+        return [row for row in rows_of(audit) if row.get("session") == ident]
 
     hang_up(service)  # the audit log is a file again
     team = {"X-Isle-Team": "audited"}
@@ -341,7 +349,7 @@ def test_sessions_in_the_audit_log(service, file):
     service.stop()
     backdate(service, [other], 1000)
     service.start()
-    assert harness.until(lambda: len(of(other)) == 2, 10), of(other)
+    assert harness.until(lambda: len(of(other)) == 2, 20), of(other)
     assert [row["event"] for row in of(other)] == ["session created", "session expired"]
     assert of(other)[1]["team"] == "audited"
     assert all(row in service.log_rows() for row in rows + of(other))
