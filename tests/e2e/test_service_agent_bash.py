@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import json
 import re
 import signal
 import subprocess
 import threading
-import time
+from collections.abc import Iterator
 
 import harness
 import pytest
 from agent_session import BASH_KEYS, Agent
-from service import JOBS, SESSIONS, serving
+from service import JOBS, SESSIONS, Service, serving
 
 SERVICE_SETTINGS = {"SANDBOX_QUEUE_TEAM_LIMIT": "2", "SANDBOX_WORKER_CONCURRENCY": "4"}
 WAIT = "until [ -e go ]; do sleep 0.02; done; rm go"  # until the test says so
@@ -156,9 +157,7 @@ def test_a_long_command(agent):
 
 
 def test_time(agent):
-    begin = time.monotonic()
-    r = agent.bash("echo begun; sleep 30", timeout=3)
-    assert time.monotonic() - begin < 10 * harness.SLOW
+    r = agent.bash("echo begun; sleep 600", timeout=3)
     assert (r["timed_out"], r["reason"], r["stdout"]) == (True, "timeout", "begun\n")
     assert r["error"] == "Execution timeout (3.0s)"
 
@@ -200,9 +199,7 @@ def test_SES_03_killed_from_inside(agent):
 def test_SES_04_what_persists(agent):
     agent.bash("x=1; export y=2; cd /tmp; echo 1 > /workspace/f; echo t > /tmp/t; umask 077")
     assert agent.says('cat f /tmp/t; echo "x=$x y=$y"; pwd; umask') == "1\nt\nx= y=\n/workspace\n0022"
-    begin = time.monotonic()
-    assert agent.says("sleep 100 & echo $!").isdigit()  # it does not outlive the command, nor hold its answer
-    assert time.monotonic() - begin < 20 * harness.SLOW
+    assert agent.says("sleep 1000 & echo $!").isdigit()  # it does not outlive the command, nor hold its answer
     assert agent.says("pgrep -c sleep || true") in ("0", "")
 
 
@@ -270,7 +267,7 @@ def test_one_after_another(service, agent):
     agent.bash("rm -f order")
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         first = pool.submit(bash, f"echo 1 > order; {WAIT}; echo 2 >> order")
-        assert harness.until(lambda: agent.get("order").status == 200, 20)
+        assert harness.until(lambda: agent.get("order").body == b"1\n", 20)
         second = pool.submit(bash, "echo 3 >> order")
         assert harness.until(lambda: service.metric("isle_queue_jobs") == 1, 10)
         third = pool.submit(bash, "echo 4 >> order")
@@ -287,10 +284,10 @@ def test_a_full_queue(service, agent):
 
     assert harness.until(lambda: service.metric("isle_slots_used") == 0, 20)  # none of an earlier test's
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        calls = [pool.submit(post, WAIT)]
-        assert harness.until(lambda: service.metric("isle_slots_used") == 1, 20)
+        calls = [pool.submit(post, f"touch first; {WAIT}")]
+        assert harness.until(lambda: agent.get("first").status == 200, 20)
         calls += [pool.submit(post, "true"), pool.submit(post, "true")]
-        assert harness.until(lambda: service.metric("isle_queue_jobs") == 2, 10)
+        assert harness.until(lambda: service.metric("isle_queue_jobs") == 2, 20)
         a = agent.post("bash", command="true")
         assert a.status == 429 and int(a.headers["Retry-After"]) > 0 and "SANDBOX_QUEUE_TEAM_LIMIT" in a.msg
         agent.put("go")
@@ -299,16 +296,14 @@ def test_a_full_queue(service, agent):
 
 def test_a_caller_that_leaves(service, agent):
     connection = service.connection(30)
-    body = json.dumps({"command": "echo $$ > begun; sleep 60"}).encode()
+    body = json.dumps({"command": "echo $$ > begun; sleep 600", "timeout": 600}).encode()
     path = f"{SESSIONS}/{agent.session}/tools/bash"
     connection.request("POST", path, body, {"Content-Type": "application/json"} | headers_of(service))
     assert harness.until(lambda: agent.get("begun").status == 200, 20)
-    assert harness.until(lambda: service.metric("isle_slots_used") == 1, 5)
-    begin = time.monotonic()
+    assert service.metric("isle_slots_used") == 1
     connection.close()
-    assert harness.until(lambda: service.metric("isle_slots_used") == 0, 10, 0.02)
-    assert time.monotonic() - begin < 1 * harness.SLOW + 0.5
-    assert harness.until(lambda: service.get(f"{JOBS}?status=cancelled").data["items"], 5)
+    assert harness.until(lambda: service.metric("isle_slots_used") == 0, 20)
+    assert harness.until(lambda: service.get(f"{JOBS}?status=cancelled").data["items"], 20)
     assert agent.says("echo next") == "next"
 
 
@@ -355,37 +350,56 @@ def test_SES_05_sessions_that_are_not_there(service, agent):
         assert statuses(agent.session, other) == {404}
 
 
-def test_bounds_of_the_service(isle):
-    """STREAM_TOOL_TIMEOUT_CODE, and the end of the service."""
+def test_the_longest_call(isle):
+    """STREAM_TOOL_TIMEOUT_CODE."""
     assert isle
-    drain = str(1 + round(harness.SLOW))
-    settings = {"STREAM_TOOL_TIMEOUT_CODE": "2", "SANDBOX_DRAIN_SECONDS": drain, "SANDBOX_WORKER_CONCURRENCY": "2"}
-    with serving(settings) as s:
+    with serving({"STREAM_TOOL_TIMEOUT_CODE": "5", "SANDBOX_WORKER_CONCURRENCY": "2"}) as s:
         agent, behind = Agent(s), Agent(s.client())
-        first = s.submit({"command": ["sleep", "60"], "session_id": behind.session})
+        limits = {"timeout_seconds": 600}
+        first = s.submit({"command": ["sleep", "600"], "limits": limits, "session_id": behind.session})
         assert harness.until(lambda: s.job(first)["status"] == "running", 10)
-        begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             unstarted = pool.submit(behind.bash, "echo begun")
-            r = agent.bash("echo begun; sleep 60", timeout=600)
+            r = agent.bash("echo begun; sleep 600", timeout=600)
             never = unstarted.result()
-        assert time.monotonic() - begin < 10 * harness.SLOW
-        why = "Tool call timeout (2s): it waited for an earlier job of its session, and was never started"
+        why = "Tool call timeout (5s): it waited for an earlier job of its session, and was never started"
         assert (never["timed_out"], never["reason"], never["error"]) == (True, "caller_timeout", why)
         assert (never["stdout"], never["exit_code"]) == ("", None)
         assert s.job(never["job_id"])["metadata"]["stage"] == "queue"
         s.cancel(first)
-        assert (r["timed_out"], r["reason"], r["error"]) == (True, "caller_timeout", "Tool call timeout (2s)")
+        assert (r["timed_out"], r["reason"], r["error"]) == (True, "caller_timeout", "Tool call timeout (5s)")
         assert r["stdout"] == "begun\n"
-        answers = []
+
+
+@contextlib.contextmanager
+def told_to_end(drain_seconds: int) -> Iterator[tuple[Service, Agent, list[dict]]]:
+    """A service with a call under way, which goes on until it finds the file "go"; its answer is there at the end."""
+    with serving({"SANDBOX_DRAIN_SECONDS": str(drain_seconds)}) as s:
+        agent, answers = Agent(s), []
         with s.client(s.key) as c:
-            call = threading.Thread(target=lambda: answers.append(Agent(c, agent.session).bash("touch on; sleep 60")))
+            call = threading.Thread(
+                target=lambda: answers.append(Agent(c, agent.session).bash(f"touch on; {WAIT}; echo done"))
+            )
             call.start()
             assert harness.until(lambda: agent.get("on").status == 200, 20)
-            s.submit({"command": ["sleep", "60"]})  # else the service would be over as soon as the call is
             s.process.send_signal(signal.SIGTERM)
-            assert harness.until(lambda: s.get("/readyz").status == 503, 1.5, 0.02)
-            assert agent.post("bash", command="true").status == 503
+            yield s, agent, answers
             call.join()
-        assert answers[0]["reason"] in ("cancelled", "caller_timeout") and not answers[0]["success"]
         assert s.wait_gone() == 0
+
+
+def test_a_call_while_the_service_ends(isle):
+    """It ends as it would have, and no other begins."""
+    assert isle
+    with told_to_end(60) as (s, agent, answers):
+        assert harness.until(lambda: s.get("/readyz").status == 503, 20)
+        assert agent.post("bash", command="true").status == 503
+        agent.put("go")
+    assert answers[0]["success"] and answers[0]["stdout"] == "done\n", answers
+
+
+def test_a_call_that_the_end_of_the_service_cuts(isle):
+    assert isle
+    with told_to_end(1) as (_, _, answers):
+        pass
+    assert answers[0]["reason"] == "cancelled" and not answers[0]["success"], answers

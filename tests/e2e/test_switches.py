@@ -13,6 +13,7 @@ import harness
 import pytest
 import service
 import variants
+from session_files import Files
 
 pytestmark = pytest.mark.usefixtures("host")
 
@@ -207,7 +208,7 @@ def refused_start(*options: str, **settings: str) -> str:
         s = service.Service(folder, settings, *options)
         try:
             s.start(wait=False)
-            assert s.process.wait(20) == 125
+            assert s.process.wait(60) == 125
             s.process = None
         finally:
             s.abandon()
@@ -242,19 +243,22 @@ def test_service_refuses_what_waits_when_it_is_told_to():
         folder.chmod(0o755)
         file.write_text("SANDBOX_WORKER_CONCURRENCY=1\n")
         with service.serving(None, "--config", str(file)) as s:
-            first = s.submit({"command": ["sleep", str(2 * harness.SLOW)]})
-            assert harness.until(lambda: s.job(first)["status"] == "running", 10)
+            files = Files(s)
+            script = "until [ -e go ]; do sleep 0.02; done"
+            first = s.submit({"command": ["sh", "-c", script], "session_id": files.session})
+            assert harness.until(lambda: s.job(first)["status"] == "running", 20)
             second = s.submit({"command": ["true"]})
             file.write_text("SANDBOX_WORKER_CONCURRENCY=1\nSANDBOX_RUNTIME_ENABLED=false\n")
             s.process.send_signal(signal.SIGHUP)
-            assert harness.until(lambda: s.get("/readyz").status == 503, 10)
+            assert harness.until(lambda: s.get("/readyz").status == 503, 20)
             assert s.post(service.JOBS, {"command": ["true"]}).status == 503
+            assert files.put("go").status == 201
             assert s.wait(first)["reason"] == "ok"
             r = s.wait(second)
             assert r["reason"] == "policy" and "SANDBOX_RUNTIME_ENABLED is false" in r["error"], r
             file.write_text("SANDBOX_WORKER_CONCURRENCY=1\n")
             s.process.send_signal(signal.SIGHUP)
-            assert harness.until(lambda: s.get("/readyz").status == 200, 10)
+            assert harness.until(lambda: s.get("/readyz").status == 200, 20)
             assert s.python("return 1")["result"] == 1
 
 
