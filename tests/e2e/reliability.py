@@ -59,6 +59,7 @@ class Asked:
     session: str | None
     key: str
     ident: str | None = None  # accepted, and the caller knows
+    answer: dict | None = None  # of a direct call: its row is written later, and a kill may come before that
 
     @property
     def direct(self) -> bool:
@@ -99,6 +100,7 @@ class Load:
         while True:
             a = c.post(where, job, headers={} if one.direct else {"Idempotency-Key": one.key})
             if a.status in (200, 202):
+                one.answer = a.data if one.direct else None
                 one.ident = a.data["job_id"]
                 return
             if a.status not in (429, 503):
@@ -109,6 +111,10 @@ class Load:
             if self.over:
                 return
             time.sleep(0.05)
+
+    def accepted(self) -> int:
+        with self.lock:
+            return sum(one.ident is not None for one in self.asked)
 
     def client(self) -> None:
         while not self.over:
@@ -166,8 +172,11 @@ def run(kills: int, seed: int) -> Outcome:
             t.start()
         victims: collections.Counter[str] = collections.Counter()
         ends, starts = [], []
-        for _ in range(kills):
+        for n in range(kills):
             load.up.set()
+            if n % 2:  # else the kill may meet the start
+                least = load.accepted() + rng.randrange(3, 8)
+                harness.until(lambda least=least: load.accepted() >= least, 60)
             time.sleep(rng.random() * 0.6 * harness.SLOW)
             who = rng.choice(VICTIMS)
             victims["+".join(who)] += 1
@@ -202,7 +211,7 @@ def settle(s: Service, load: Load, kills: int) -> dict[str, int]:
     results = {}
     for one in load.asked:
         if one.ident:
-            results[one.n] = s.wait(one.ident, 120)
+            results[one.n] = one.answer or s.wait(one.ident, 120)
             states[results[one.n]["reason"]] += 1
     marks: collections.Counter[int] = collections.Counter()
     for session in load.sessions:
