@@ -178,11 +178,11 @@ def test_FS_06_race(files, canary_folder):
 mkdir d; ln -s {canary_folder} l
 while test ! -e stop; do mv -T d x; mv -T l d; mv -T d l; mv -T x d; done
 """
-    job = files.c.submit({"command": ["bash", "-c", swap], "session_id": files.session})
-    assert harness.until(lambda: "d" in files.names() or "l" in files.names(), 10)
+    limits = {"timeout_seconds": 600}
+    job = files.c.submit({"command": ["bash", "-c", swap], "session_id": files.session, "limits": limits})
+    assert harness.until(lambda: "d" in files.names() or "l" in files.names(), 20)
     begin, done = time.monotonic(), 0
-    # a busy host has longer for the same number of rounds
-    while (spent := time.monotonic() - begin) < (20 if LONG else 2) or (done <= 20 and spent < 10 * harness.SLOW):
+    while done <= 20 or time.monotonic() - begin < (20 if LONG else 2):
         for a in (files.put("d/new", b"x"), files.get("d/secret.txt"), files.list("d"), files.delete("d/new")):
             assert a.status < 500 and b"CANARY" not in a.body, a
         for name, path, more in AGENT_CALLS:  # an agent's tools, likewise
@@ -191,7 +191,7 @@ while test ! -e stop; do mv -T d x; mv -T l d; mv -T d l; mv -T x d; done
         done += 1
     files.put("stop", b"")
     files.c.wait(job)
-    assert done > 20 and os.listdir(canary_folder) == ["secret.txt"]
+    assert os.listdir(canary_folder) == ["secret.txt"]
 
 
 @pytest.fixture
@@ -297,14 +297,14 @@ def left_in_trash(service) -> list[str]:
 
 def test_FS_20_too_big(service, files):
     # told by its length: before a byte of it is read
-    c = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
     with contextlib.closing(c):
         c.putrequest("PUT", files.at("big"))
         c.putheader("Content-Length", str(MAX + 1))
         c.endheaders()
         assert c.getresponse().status == 413
     # without a length: as soon as it is
-    c = http.client.HTTPConnection("127.0.0.1", service.port, timeout=20)
+    c = http.client.HTTPConnection("127.0.0.1", service.port, timeout=60)
     with contextlib.closing(c):
         c.putrequest("PUT", files.at("big"))
         c.putheader("Transfer-Encoding", "chunked")
@@ -314,7 +314,7 @@ def test_FS_20_too_big(service, files):
             c.send(chunk)
         assert c.getresponse().status == 413
     assert files.get("big").status == 404
-    assert harness.until(lambda: left_in_trash(service) == [], 5)
+    assert harness.until(lambda: left_in_trash(service) == [], 20)
     assert files.put("big", b"small").status == 201
 
 
@@ -326,9 +326,9 @@ def test_FS_20_cut(service, files):
         s.sendall(f"PUT {files.at('f')} HTTP/1.1\r\nHost: localhost\r\n{how}\r\n\r\n".encode())
         body = bytes(1 << 20)
         s.sendall(body if kind == "length" else b"100000\r\n" + body)
-        assert harness.until(lambda: left_in_trash(service) != [], 5)
+        assert harness.until(lambda: left_in_trash(service) != [], 20)
         s.close()
-        assert harness.until(lambda: left_in_trash(service) == [], 5)
+        assert harness.until(lambda: left_in_trash(service) == [], 20)
         assert files.get("f").body == b"old" and "f" in files.names()
 
 
@@ -366,7 +366,7 @@ def test_BIG_02_streams(service, files):
     assert got.hexdigest() == digest.hexdigest() and checks == 1
     assert peak_kb(service) - before < 8000, (before, peak_kb(service))
     usage = f"{SESSIONS}/{files.session}"
-    assert harness.until(lambda: service.get(usage).data["disk_usage_bytes"] >= total << 20, 10)
+    assert harness.until(lambda: service.get(usage).data["disk_usage_bytes"] >= total << 20, 20)
 
 
 def peak_kb(service) -> int:
@@ -397,7 +397,7 @@ def test_slow_reader_holds_nobody_up(service, files):
     began = time.monotonic()
     assert files.get("f", {"Range": "bytes=0-9"}).body == bytes(10)
     assert files.put("g", b"1").status == 201
-    assert time.monotonic() - began < 5 * harness.SLOW
+    assert time.monotonic() - began < 15 * harness.SLOW  # less than a silent reader is given
     s.close()
 
 
@@ -423,4 +423,4 @@ def test_many_at_once(service, files):
     for t in threads:
         t.join()
     assert wrong == [] and seen
-    assert harness.until(lambda: left_in_trash(service) == [], 5)
+    assert harness.until(lambda: left_in_trash(service) == [], 20)

@@ -44,7 +44,7 @@ def test_requests_made_of_the_schema(service: Service, tmp_path: pathlib.Path):
         f"--max-examples={EXAMPLES}",
         f"--max-time={SECONDS}",
         "--exclude-path=/api/v1/keys/{key}",  # it would revoke its own key
-        "--request-timeout=10",
+        "--request-timeout=70",
         "--generation-deterministic",
         "--suppress-health-check=all",
         "--warnings=off",
@@ -52,6 +52,8 @@ def test_requests_made_of_the_schema(service: Service, tmp_path: pathlib.Path):
         "--continue-on-failure",
     ]
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONUTF8": "1"}
-    r = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=SECONDS * 4, check=False)
+    within = SECONDS * 4 + 120
+    r = subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=within, check=False)
     assert r.returncode == 0, r.stdout[-8000:] + r.stderr[-2000:]
-    assert service.ready() and [row for row in service.log_rows() if row.get("status") == 500] == []
+    assert harness.until(service.ready, 20)
+    assert [row for row in service.log_rows() if row.get("status") == 500] == []

@@ -22,7 +22,7 @@ from tool_teams import TOOLS, save
 SLOW = harness.SLOW
 RUN = f"{TOOLS}/execute"
 SCHEMAS = f"{TOOLS}/schemas"
-BOUND = 3  # seconds of STREAM_TOOL_TIMEOUT_CODE, where calls are bounded
+BOUND = 5  # seconds of STREAM_TOOL_TIMEOUT_CODE, where calls are bounded
 BUILT_IN = ["bash", "read", "write", "edit", "artifact", "run_python", "run_javascript"]
 SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "2"}
 pytestmark = pytest.mark.usefixtures("emptied")
@@ -199,7 +199,7 @@ def test_a_new_version_is_what_runs(red: Client):
 def is_timeout(r: dict, took: float, why: str = "") -> bool:
     text = f"Tool call timeout ({BOUND}s){why}"
     assert (r["success"], r["reason"], r["error"]) == (False, "caller_timeout", text), r
-    assert BOUND - 0.05 <= took < BOUND + 2 * SLOW, took
+    assert BOUND - 0.05 <= took < BOUND + 20 * SLOW, took
     return True
 
 
@@ -214,8 +214,8 @@ def test_a_call_ends_at_the_bound(bounded: Client):
 def test_the_wait_in_the_queue_is_part_of_it(bounded: Client):
     """Both workers are busy, and stay so: the call ends unstarted."""
     save(bounded, "quick", "return 1")
-    busy = [bounded.submit({"command": ["sleep", "60"], "limits": {"timeout_seconds": 60}}) for _ in range(2)]
-    assert harness.until(lambda: all(bounded.job(j)["status"] == "running" for j in busy), 10)
+    busy = [bounded.submit({"command": ["sleep", "600"], "limits": {"timeout_seconds": 600}}) for _ in range(2)]
+    assert harness.until(lambda: all(bounded.job(j)["status"] == "running" for j in busy), 20)
     began = time.monotonic()
     r = run(bounded, "quick")
     why = ": it waited for a free worker (SANDBOX_WORKER_CONCURRENCY), and was never started"
@@ -229,6 +229,7 @@ def test_the_wait_in_the_queue_is_part_of_it(bounded: Client):
 
 
 def test_who_leaves_while_a_long_call_is_read(service: Service, red: Client):
+    """It does not begin, or is cancelled at once: that its caller is gone may be heard of when it has been read."""
     save(
         red,
         "left_early",
@@ -236,14 +237,23 @@ def test_who_leaves_while_a_long_call_is_read(service: Service, red: Client):
         parameter("s", "string"),
         parameter("text", "string"),
     )
-    arguments = {"s": str(BOUND), "text": "x" * (4 << 20)}
+    arguments = {"s": "25", "text": "x" * (4 << 20)}
     body = json.dumps({"name": "left_early", "arguments": arguments}).encode()
     head = f"POST {RUN} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {red.key}\r\n"
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection(("127.0.0.1", service.port), timeout=20 * SLOW) as s:
         s.sendall(head.encode() + body)
-    assert run(red, "left_early", arguments | {"s": "0"})["success"]  # bodies are read one after another
-    assert sum(r["event"] == "tool called" and r["name"] == "left_early" for r in service.log_rows()) == 1
+    stays = run(red, "left_early", arguments | {"s": "0"})  # bodies are read one after another
+    assert stays["success"]
+
+    def rows(event: str) -> dict[str, dict]:
+        return {r["job"]: r for r in service.log_rows() if r["event"] == event}
+
+    called = {job for job, r in rows("tool called").items() if r["name"] == "left_early"}
+    assert stays["job_id"] in called and len(called) <= 2
+    for left in called - {stays["job_id"]}:
+        assert harness.until(lambda job=left: job in rows("job ended"), 20)
+        assert rows("job ended")[left]["reason"] == "cancelled"
 
 
 def test_a_call_is_answered_though_its_sandbox_hangs(bounded: Client):
@@ -252,7 +262,7 @@ def test_a_call_is_answered_though_its_sandbox_hangs(bounded: Client):
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         began = time.monotonic()
         answer = pool.submit(run, bounded, "hangs")
-        assert harness.until(lambda: bounded.service.one_shot() != [], BOUND)
+        assert harness.until(bounded.service.one_shot, BOUND)
         os.kill(launcher, signal.SIGSTOP)
         try:
             r = answer.result(20 * SLOW)
@@ -264,9 +274,8 @@ def test_a_call_is_answered_though_its_sandbox_hangs(bounded: Client):
 
 def test_a_saved_time_limit_wins_over_the_callers(red: Client):
     save(red, "short", "import time; time.sleep(60)", config={"limits": {"timeout_seconds": 1}})
-    began = time.monotonic()
     r = run(red, "short", timeout=2)
-    assert r["reason"] == "timeout" and time.monotonic() - began < BOUND * SLOW, r
+    assert (r["reason"], r["error"]) == ("timeout", "Execution timeout (1.0s)"), r
     save(red, "long", "import time; time.sleep(1.5); return 'whole'", config={"limits": {"timeout_seconds": 600}})
     assert run(red, "long", timeout=1)["result"] == "whole"
 
@@ -280,14 +289,9 @@ def test_a_caller_that_leaves_ends_the_job(service: Service, red: Client):
         head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         with contextlib.closing(socket.create_connection(("127.0.0.1", service.port))) as s:
             s.sendall(head.encode() + body)
-            assert harness.until(lambda: red.get(f"{JOBS}?status=running").data["items"] or working(service), 5)
-            time.sleep(0.3)
+            assert harness.until(service.one_shot, 20)
         before += 1
-        assert harness.until(lambda n=before: len(red.get(f"{JOBS}?status=cancelled").data["items"]) == n, 3), size
-
-
-def working(service: Service) -> bool:
-    return bool(service.one_shot())
+        assert harness.until(lambda n=before: len(red.get(f"{JOBS}?status=cancelled").data["items"]) == n, 20), size
 
 
 def test_many_calls_at_once(service: Service, red: Client):
