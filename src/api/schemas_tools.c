@@ -140,7 +140,7 @@ static const struct schema_field tool_entry[] = {
 SCHEMA_ANSWER(tool_entry, "ToolEntry", "A tool in a list.");
 
 static const struct schema_field tool_list[] = {
-    ITEMS(&schema_tool_entry, "by name; of one name the team's own first"),
+    ITEMS(&schema_tool_entry, "in the order in which the team made them, or was given them"),
     TEXT_NULL("next_cursor", "for the next page; null: this is the last"),
 };
 SCHEMA_ANSWER(tool_list, "ToolList", "Tools that the key's team sees.");

@@ -58,7 +58,7 @@ static void list_tools(struct api_call *c)
     if (!p) {
         return;
     }
-    const struct store_query q = {.kind = STORE_LIST_TOOLS,
+    const struct store_query q = {.kind = STORE_LIST_SEEN_TOOLS,
                                   .team = store_text_of(c->team),
                                   .cursor = store_text_of(p->cursor),
                                   .limit = p->limit};
@@ -357,7 +357,7 @@ static const struct api_route routes[] = {
      .response = &schema_tool_list,
      .handle = list_tools,
      .query = "limit cursor",
-     .summary = "The team's tools and those shared with it, by name."},
+     .summary = "The team's tools and those shared with it, the oldest first."},
     {.method = HTTP_M_POST,
      .path = TOOLS,
      .who = API_TEAM,

@@ -82,8 +82,8 @@ static bool is_id(const char *text)
 struct search {
     const char *name;
     char id[TOOLS_ID_MAX];
-    unsigned shared;  // how many of other teams have the name
-    bool own, passed; // passed: what comes now is behind it, as lists are by name
+    unsigned shared; // how many of other teams have the name
+    bool own;
 };
 
 static void search_page(struct search *s, yyjson_val *items)
@@ -93,8 +93,6 @@ static void search_page(struct search *s, yyjson_val *items)
     yyjson_arr_foreach(items, i, n, item)
     {
         const char *id = yyjson_get_str(yyjson_obj_get(item, "id"));
-        const char *name = yyjson_get_str(yyjson_obj_get(item, "name"));
-        s->passed = s->passed || !name || strcmp(name, s->name) > 0;
         bool own = yyjson_equals_str(yyjson_obj_get(item, "permission"), "owner");
         if (s->own || !yyjson_equals_str(yyjson_obj_get(item, "name"), s->name) || !is_id(id)) {
             continue;
@@ -105,12 +103,11 @@ static void search_page(struct search *s, yyjson_val *items)
     }
 }
 
-// All pages until the team's own one is there, or the names behind it. 0 or an exit status after a
-// complaint.
+// All pages until the team's own one is there. 0 or an exit status after a complaint.
 static int search_all(struct client *c, struct search *s)
 {
     AUTO_FREE char *cursor = NULL;
-    for (unsigned page = 0; page < PAGES_MAX && !s->own && !s->passed; page++) {
+    for (unsigned page = 0; page < PAGES_MAX && !s->own; page++) {
         AUTO_BUF struct buf path = BUF_INIT(1 << 16);
         yyjson_doc *doc;
         int status = 0;
@@ -131,7 +128,7 @@ static int search_all(struct client *c, struct search *s)
             return 0;
         }
     }
-    return s->own || s->passed ? 0 : verb_complain("tools", "the list of tools has no end");
+    return s->own ? 0 : verb_complain("tools", "the list of tools has no end");
 }
 
 int tools_find(struct client *c, char ret_id[TOOLS_ID_MAX])

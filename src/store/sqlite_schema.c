@@ -60,9 +60,12 @@ static const char version_2[] =
     "CREATE INDEX tool_access_of_team ON tool_access (team, name, shared);"
     "CREATE INDEX tool_access_of_tool ON tool_access (tool, shared);";
 
+// Also in the order of seq, that of their rows: a list's pages go on behind what no rename moves.
+static const char version_3[] = "CREATE INDEX tool_access_in_order ON tool_access (team);";
+
 static_assert(STATUS_COMPLETED == 4, "jobs_open and the statements name the first final status");
 
-const char *const sqlite_migrations[] = {version_1, version_2};
+const char *const sqlite_migrations[] = {version_1, version_2, version_3};
 const int sqlite_n_migrations = sizeof sqlite_migrations / sizeof *sqlite_migrations;
 
 static int version_of(sqlite3 *db, int *ret)

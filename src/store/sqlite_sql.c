@@ -345,6 +345,9 @@ static_assert(ARRAY_LEN(sql_steps) <= SQL_STEPS_MAX, "room in struct sqlite_writ
 #define TOOL_PLACES                                                                                \
     RT(tool.id), RT(tool.team), RT(tool.name), RT(tool.body), RT(tool.with), RI(tool.permission),  \
         RI(tool.enabled), RI(tool.version), RI(tool.created_ms), RI(tool.updated_ms)
+#define SEEN_TOOL_SQL                                                                              \
+    "SELECT 0, a.seq FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"                      \
+    " WHERE t.id = ?1 AND a.team = ?2"
 #define OWN_SQL "SELECT t.id, t.team, t.name, t.enabled, t.version, t.created_ms, t.updated_ms"
 #define OWN_PLACES                                                                                 \
     RT(tool.id), RT(tool.team), RT(tool.name), RI(tool.enabled), RI(tool.version),                 \
@@ -446,6 +449,11 @@ const struct sql_read sql_reads[SQL_READS] = {
                                   " ORDER BY a.seq LIMIT ?3",
                          {QT(q.team), QT(q.name), QI(q.limit)},
                          {TOOL_PLACES}},
+    [STORE_LIST_SEEN_TOOLS] = {"tools that a team sees, in order",
+                               TOOL_SQL " WHERE a.team = ?1 AND a.seq > ?2 ORDER BY a.seq LIMIT ?3",
+                               {QT(q.team), QI(at_order), QI(q.limit)},
+                               {TOOL_PLACES},
+                               SEEN_TOOL_SQL},
     // The cursor is a row's seq, as its name is no number. A name that was changed since would lead
     // elsewhere.
     [STORE_LIST_TOOLS] = {"tools that a team sees",
@@ -456,8 +464,7 @@ const struct sql_read sql_reads[SQL_READS] = {
                           " ORDER BY a.name, a.shared, a.seq LIMIT ?3",
                           {QT(q.team), QI(at_order), QI(q.limit), QT(q.name)},
                           {TOOL_PLACES},
-                          "SELECT 0, a.seq FROM tools AS t JOIN tool_access AS a ON a.tool = t.seq"
-                          " WHERE t.id = ?1 AND a.team = ?2"},
+                          SEEN_TOOL_SQL},
     [STORE_LIST_OWN_TOOLS] = {"tools of a team",
                               OWN_SQL ", v.body FROM tools AS t JOIN tool_versions AS v"
                                       " ON v.tool = t.seq AND v.version = t.version"

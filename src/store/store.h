@@ -174,24 +174,26 @@ struct store_outcome {
 typedef void (*store_done)(void *ctx, const struct store_outcome *o);
 
 enum store_read_kind {
-    STORE_GET_JOB,        // id; team (NULL: any); everything
-    STORE_LIST_JOBS,      // team, status (-1: any), cursor, limit: newest first
-    STORE_LIST_QUEUED,    // cursor, limit: of all teams in the order of submission
-    STORE_LIST_ENDED,     // before_ms, limit: that ended before it, oldest first
-    STORE_GET_SESSION,    // id; team (NULL: any)
-    STORE_LIST_SESSIONS,  // team, cursor, limit: the active ones, newest first
-    STORE_LIST_GONE,      // before_ms, limit: remembered sessions that expired before it
-    STORE_LIST_KEPT,      // cursor, limit: all sessions that have files, oldest first
-    STORE_GET_KEY,        // id
-    STORE_LIST_KEYS,      // team (NULL: all), cursor, limit: oldest first, revoked ones too
-    STORE_FIND_KEY,       // team (NULL: any): the oldest key that is not revoked
-    STORE_LIST_KEY_TEAMS, // team, limit: teams with such a key, by name, behind that name (NULL:
-                          // from the first on); only `team` is there
-    STORE_GET_TOOL,       // id, team (NULL: any): the team's own, or shared with it
-    STORE_FIND_TOOL,      // name, team, limit: its own; else those shared with it, oldest first
-    STORE_LIST_TOOLS,     // team, cursor, limit: its own and those shared with it, by name; of one
-                          // name its own first, then the oldest share. name: that the cursor's tool
-                          // had when it was read (NULL: that which it has now)
+    STORE_GET_JOB,         // id; team (NULL: any); everything
+    STORE_LIST_JOBS,       // team, status (-1: any), cursor, limit: newest first
+    STORE_LIST_QUEUED,     // cursor, limit: of all teams in the order of submission
+    STORE_LIST_ENDED,      // before_ms, limit: that ended before it, oldest first
+    STORE_GET_SESSION,     // id; team (NULL: any)
+    STORE_LIST_SESSIONS,   // team, cursor, limit: the active ones, newest first
+    STORE_LIST_GONE,       // before_ms, limit: remembered sessions that expired before it
+    STORE_LIST_KEPT,       // cursor, limit: all sessions that have files, oldest first
+    STORE_GET_KEY,         // id
+    STORE_LIST_KEYS,       // team (NULL: all), cursor, limit: oldest first, revoked ones too
+    STORE_FIND_KEY,        // team (NULL: any): the oldest key that is not revoked
+    STORE_LIST_KEY_TEAMS,  // team, limit: teams with such a key, by name, behind that name (NULL:
+                           // from the first on); only `team` is there
+    STORE_GET_TOOL,        // id, team (NULL: any): the team's own, or shared with it
+    STORE_FIND_TOOL,       // name, team, limit: its own; else those shared with it, oldest first
+    STORE_LIST_SEEN_TOOLS, // team, cursor, limit: its own and those shared with it, in the order in
+                           // which it came to have them, which no rename changes
+    STORE_LIST_TOOLS,      // team, cursor, limit: its own and those shared with it, by name; of one
+                      // name its own first, then the oldest share. name: that the cursor's tool
+                      // had when it was read (NULL: that which it has now)
     STORE_LIST_OWN_TOOLS, // team, limit, name: its own alone, by name, behind that name (NULL: from
                           // the first on); a team has no more than a read gives
     STORE_LIST_TOOL_NAMES, // team, limit: all of them, without bodies

@@ -384,6 +384,47 @@ static void tools_are_listed_by_name(void **state)
     assert_int_equal(list(h, "nobody", NULL, 10)->n, 0);
 }
 
+static void seen(struct harness *h, const char *cursor, int limit, char *ret_ids)
+{
+    const struct rows *r = harness_read(h, &(struct store_query){.kind = STORE_LIST_SEEN_TOOLS,
+                                                                 .team = text("red"),
+                                                                 .cursor = text(cursor),
+                                                                 .limit = limit});
+    assert_int_equal(r->end, 0);
+    for (size_t i = 0; i < r->n; i++) {
+        *ret_ids++ = r->at[i].tool.id.data[0];
+    }
+    *ret_ids = '\0';
+}
+
+// What a page has shown is on no later one, and what it has not is, whatever they are called.
+static void pages_are_of_an_order_that_no_name_changes(void **state)
+{
+    struct harness *h = *state;
+    char ids[16];
+    create(h, "5", "red", "b", "{}");
+    create(h, "3", "blue", "d", "{}");
+    create(h, "9", "red", "a", "{}");
+    create(h, "6", "blue", "hidden", "{}");
+    share(h, "3", "red", STORE_MAY_READ);
+    create(h, "1", "red", "c", "{}");
+    seen(h, NULL, 10, ids);
+    assert_string_equal(ids, "5931");
+    seen(h, NULL, 2, ids);
+    assert_string_equal(ids, "59");
+    update(h, "9", "z", "{}", 0); // the cursor's own
+    update(h, "5", "zz", "{}", 0);
+    update(h, "3", "A", "{}", 0);
+    update(h, "1", "AA", "{}", 0);
+    seen(h, "9", 1, ids);
+    assert_string_equal(ids, "3");
+    seen(h, "3", 10, ids);
+    assert_string_equal(ids, "1");
+    struct store_query q = {
+        .kind = STORE_LIST_SEEN_TOOLS, .team = text("red"), .cursor = text("6"), .limit = 10};
+    assert_int_equal(harness_read(h, &q)->end, STORE_MISSING);
+}
+
 // Who goes on behind a tool by the name that it had sees each tool once, whatever it is called now.
 static void a_list_goes_on_where_it_was(void **state)
 {
@@ -597,6 +638,7 @@ const struct CMUnitTest contract_tools[] = {
     cmocka_unit_test(shares_of_a_tool_are_bounded),
     cmocka_unit_test(what_is_deleted_is_gone_whole),
     cmocka_unit_test(tools_are_listed_by_name),
+    cmocka_unit_test(pages_are_of_an_order_that_no_name_changes),
     cmocka_unit_test(a_list_goes_on_where_it_was),
     cmocka_unit_test(own_tools_are_listed_alone),
     cmocka_unit_test(a_reader_may_have_enough),
