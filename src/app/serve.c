@@ -1,24 +1,18 @@
-#include "app/serve.h"
+#include "app/serve_inner.h"
 
 #include "api/api.h"
 #include "app/bounds.h"
 #include "app/inner.h"
 #include "app/passed.h"
-#include "app/talk.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/msg.h"
 #include "cli/verb.h"
-#include "http/http.h"
-#include "io/loop.h"
 #include "io/work.h"
 #include "job/runner.h"
-#include "log/log.h"
 #include "serve/agent.h"
 #include "serve/artifacts.h"
 #include "serve/jobs.h"
 #include "serve/ready.h"
-#include "serve/sessions.h"
 #include "serve/shares.h"
 #include "store/sqlite.h"
 #include "workspace/zip.h"
@@ -27,7 +21,6 @@
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 enum {
     OWN_MAP_BYTES = 1 << 20,
@@ -39,57 +32,20 @@ enum {
 
 #define complain(...) verb_complain("serve", __VA_ARGS__)
 
-struct serve {
-    const struct seat *seat;
-    struct pipeline_config pipeline;
-    struct loop *loop;
-    struct log *log;
-    struct runner *runner;
-    struct work_pool *pool;
-    struct store *store;
-    struct ready *ready;
-    struct sessions *sessions;
-    struct shares *shares;
-    struct artifacts *artifacts;
-    struct jobs *jobs;
-    struct agents *agents;
-    struct api *api;
-    struct http_server *http;
-    struct http_config listeners;
-    int artifacts_dir;
-    char artifact_urls[SETTING_MAX_WORD + 64]; // what they begin with
-    bool loopback;                             // every TCP listener
-    int audit;
-    struct loop_watch front;
-    struct conf *conf;
-    struct buf order;           // as far as it has come
-    int order_fd[TALK_MAX_FDS]; // what came with it, or -1
-    struct loop_timer last;     // until whoever still reads is cut off
-    struct loop_timer hung;     // until what does not end is left to the next start
-    bool lost, draining;
-    int status;
-};
-
-static void tell(struct serve *s, enum talk_note what)
-{
-    const struct talk_head note = {what, 0};
-    send(s->seat->front, &note, sizeof note, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 // ---- The end ------------------------------------------------------------------------------------
 
-static void stop_now(struct serve *s) { loop_stop(s->loop); }
+void serve_stop_now(struct serve *s) { loop_stop(s->loop); }
 
-static void http_stopped(void *ctx) { stop_now(ctx); }
+static void http_stopped(void *ctx) { serve_stop_now(ctx); }
 
-static void last_fires(struct loop_timer *t) { stop_now(t->ctx); }
+static void last_fires(struct loop_timer *t) { serve_stop_now(t->ctx); }
 
 // A launcher that stands still ends no job. They end with it, as worker_lost.
 static void hung_fires(struct loop_timer *t)
 {
     struct serve *s = t->ctx;
     log_say(s->log, LOG_ERROR, "jobs do not end", LOG_T("effect", "the service ends without them"));
-    stop_now(s);
+    serve_stop_now(s);
 }
 
 static void drained(void *ctx)
@@ -100,8 +56,7 @@ static void drained(void *ctx)
     http_server_stop(s->http, http_stopped, s);
 }
 
-// Results are still told and asked for while jobs end; what is new is refused.
-static void drain(struct serve *s, const char *why, uint64_t limit_ms)
+void serve_drain(struct serve *s, const char *why, uint64_t limit_ms)
 {
     if (s->draining) {
         return;
@@ -125,175 +80,15 @@ static void launcher_lost(void *ctx)
     s->status = 1;
     log_say(s->log, LOG_ERROR, "launcher lost", LOG_T("effect", "the service ends"));
     if (s->http) {
-        drain(s, "the launcher is gone", 0);
+        serve_drain(s, "the launcher is gone", 0);
     } else {
-        stop_now(s);
+        serve_stop_now(s);
     }
 }
 
-static void ready_changed(void *ctx, bool ready) { tell(ctx, ready ? TALK_READY : TALK_NOT_READY); }
-
-// ---- Settings -----------------------------------------------------------------------------------
-
-static struct sessions_config sessions_config_of(const struct serve *s)
+static void ready_changed(void *ctx, bool ready)
 {
-    const int64_t *n = s->conf->number;
-    return (struct sessions_config){.loop = s->loop,
-                                    .store = s->store,
-                                    .pool = s->pool,
-                                    .log = s->log,
-                                    .shares = s->shares,
-                                    .uids = s->pipeline.uids,
-                                    .workspace_root = s->seat->workspace_root,
-                                    .single_uid = s->seat->single_uid,
-                                    .ttl_hours = n[SETTING_SESSION_TTL_HOURS],
-                                    .cleanup_batch = n[SETTING_SESSION_CLEANUP_BATCH_SIZE],
-                                    .disk_bytes = (uint64_t)n[SETTING_MAX_DISK_MB] << 20};
-}
-
-// ---- Orders of the front ------------------------------------------------------------------------
-
-static void use_log_settings(const struct serve *s, enum log_format *ret_format,
-                             enum log_level *ret_least)
-{
-    *ret_format = LOG_TEXT;
-    *ret_least = LOG_INFO;
-    log_format_find(s->conf->text[SETTING_LOG_FORMAT], ret_format);
-    log_level_find(s->conf->text[SETTING_LOG_LEVEL], ret_least);
-}
-
-static void tell_changes(struct serve *s, const struct conf_changes *changes)
-{
-    for (size_t i = 0; i < changes->n; i++) {
-        const struct conf_change *c = &changes->rows[i];
-        const struct setting_spec *spec = &setting_specs[c->setting];
-        log_say(s->log, c->taken ? LOG_INFO : LOG_WARNING,
-                c->taken ? "setting changed" : "setting needs a restart",
-                LOG_T("setting", spec->name),
-                LOG_T("value", spec->secret ? NULL : s->conf->text[c->setting]));
-    }
-}
-
-// What is live in the settings reaches everybody who has a copy of it.
-static void use_settings(struct serve *s)
-{
-    inner_use_settings(&s->pipeline, s->conf);
-    const struct jobs_limits limits = bounds_jobs(s->conf);
-    const struct sessions_config sessions = sessions_config_of(s);
-    jobs_change(s->jobs, &limits);
-    ready_disable(s->ready, limits.disabled ? JOBS_DISABLED_TEXT : NULL);
-    sessions_change(s->sessions, &sessions);
-    shares_change(s->shares, bounds_team_bytes(s->conf));
-}
-
-static void refuse_settings(struct serve *s, const char *why)
-{
-    log_say(s->log, LOG_ERROR, "settings refused", LOG_T("file", s->conf->file),
-            LOG_T("error", why), LOG_T("effect", "all stay as they were"));
-}
-
-static void reload_file(struct serve *s, int fd)
-{
-    AUTO_FREE struct conf_changes *changes = calloc(1, sizeof *changes);
-    struct conf_error why = {"not enough memory"};
-    enum log_format format;
-    enum log_level former, least;
-    use_log_settings(s, &format, &former);
-    if (!changes || conf_reload(s->conf, fd, changes, &why)) {
-        refuse_settings(s, why.text);
-        return;
-    }
-    use_settings(s);
-    use_log_settings(s, &format, &least);
-    tell(s, format == LOG_JSON ? TALK_LOG_JSON : TALK_LOG_TEXT);
-    log_change(s->log, format, former < least ? former : least); // also what silences us is told
-    tell_changes(s, changes);
-    log_say(s->log, LOG_INFO, "settings read again", LOG_T("file", s->conf->file),
-            LOG_I("changes", (int64_t)changes->n));
-    log_change(s->log, format, least);
-}
-
-static void reload(struct serve *s, const struct talk_reload *what)
-{
-    int *next = s->order_fd;
-    if (what->file && *next >= 0) {
-        reload_file(s, *next);
-        *next = fd_close(*next);
-        next++;
-    } else if (what->file_error) {
-        refuse_settings(s, strerror((int)what->file_error));
-    }
-    if (what->audit && *next >= 0) {
-        int former = s->audit;
-        s->audit = fd_take(next);
-        log_change_files(s->log, STDERR_FILENO, s->audit);
-        fd_close(former);
-    } else if (what->audit_error) {
-        log_say(s->log, LOG_ERROR, "audit log not opened again",
-                LOG_T("file", s->conf->text[SETTING_AUDIT_LOG]),
-                LOG_T("error", strerror((int)what->audit_error)),
-                LOG_T("effect", "the former one goes on"));
-    }
-    tell(s, TALK_RELOADED);
-}
-
-static void take_order(struct serve *s, const struct talk_head *head, const char *payload)
-{
-    switch (head->what) {
-    case TALK_DRAIN:
-        drain(s, "the service ends", (uint64_t)s->conf->number[SETTING_DRAIN_SECONDS] * 1000);
-        break;
-    case TALK_STOP:
-        stop_now(s);
-        break;
-    case TALK_RELOAD:
-        if (head->length == sizeof(struct talk_reload)) {
-            struct talk_reload what;
-            memcpy(&what, payload, sizeof what);
-            reload(s, &what);
-        }
-        break;
-    default:
-        break;
-    }
-}
-
-static void take_orders(struct serve *s)
-{
-    struct talk_head head;
-    while (s->order.len >= sizeof head) {
-        memcpy(&head, s->order.data, sizeof head);
-        size_t whole = sizeof head + head.length;
-        if (s->order.len < whole) {
-            return;
-        }
-        take_order(s, &head, s->order.data + sizeof head);
-        memmove(s->order.data, s->order.data + whole, s->order.len - whole);
-        s->order.len -= whole;
-    }
-}
-
-static void front_ready(struct loop_watch *w, uint32_t events)
-{
-    struct serve *s = w->ctx;
-    char data[4096];
-    int fds[TALK_MAX_FDS];
-    (void)events;
-    ssize_t n = msg_recv(s->seat->front, data, sizeof data, fds, TALK_MAX_FDS, NULL, MSG_DONTWAIT);
-    for (int i = 0; n > 0 && i < TALK_MAX_FDS && fds[0] >= 0; i++) {
-        fd_close(s->order_fd[i]);
-        s->order_fd[i] = fds[i];
-    }
-    if (n == -EAGAIN) {
-        return;
-    }
-    if (n <= 0 || buf_add(&s->order, data, (size_t)n)) { // nobody is there to stop us any more
-        log_say(s->log, LOG_ERROR, "front lost", LOG_T("effect", "the service ends"));
-        s->status = 1;
-        stop_now(s);
-        return;
-    }
-    take_orders(s);
+    serve_tell(ctx, ready ? TALK_READY : TALK_NOT_READY);
 }
 
 // ---- Begin --------------------------------------------------------------------------------------
@@ -314,7 +109,7 @@ static int open_log(struct serve *s)
 {
     enum log_format format;
     enum log_level least;
-    use_log_settings(s, &format, &least);
+    serve_log_settings(s, &format, &least);
     return log_new(STDERR_FILENO, s->audit, format, least, &s->log);
 }
 
@@ -390,7 +185,7 @@ static int open_shares(struct serve *s)
 
 static int open_kept(struct serve *s)
 {
-    const struct sessions_config sessions = sessions_config_of(s);
+    const struct sessions_config sessions = serve_sessions_config(s);
     const int64_t ttl_ms = s->conf->number[SETTING_RESULT_TTL_SECONDS] * 1000;
     s->artifacts_dir = openat(s->seat->workspace_root, "artifacts",
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -565,7 +360,7 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
                       .artifacts_dir = -1,
                       .order = BUF_INIT(sizeof(struct talk_head) + TALK_MAX_BYTES + 4096),
                       .order_fd = {-1, -1}};
-    s.front = LOOP_WATCH_INIT(front_ready, &s);
+    s.front = LOOP_WATCH_INIT(serve_front_ready, &s);
     s.last = LOOP_TIMER_INIT(last_fires, &s);
     s.hung = LOOP_TIMER_INIT(hung_fires, &s);
     s.pipeline.ready_workspace = NULL; // its front makes none
@@ -576,7 +371,7 @@ int serve_run(const struct seat *seat, struct conf *conf, const struct pipeline_
     mallopt(M_MMAP_THRESHOLD, OWN_MAP_BYTES);
     int e = begin(&s);
     if (!e) {
-        tell(&s, TALK_LISTENS);
+        serve_tell(&s, TALK_LISTENS);
         e = loop_run(s.loop);
         if (e) {
             log_say(s.log, LOG_ERROR, "event loop failed", LOG_T("error", strerror(-e)));
