@@ -90,7 +90,7 @@ def test_folder_of_locks_without_xdg(isle, account):
 
 def test_side_by_side(isle, account):
     """They share the account's ids, not workspaces or processes."""
-    code = "echo $$ > f; sleep 0.3; cat f; ls; ps -A -o pid= | wc -l"
+    code = "echo $$ > f; sleep 0.3; cat f; ls; ps -A -o pid= > f; wc -l < f"
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda _: isle.sh(code, "--disk", "200"), range(4)))
     assert all(r.reason == "ok" for r in runs)
