@@ -13,6 +13,8 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+enum { VICTIMS = 64 }; // that are open at a time
+
 enum sweep { SWEEP_UP, SWEEP_DOWN, SWEEP_BUSY };
 
 // Removes the folders in `dir` that can be. UP: it has none left; DOWN: *ret_child is the first
@@ -177,9 +179,16 @@ int groups_remove(const struct groups *g, uint32_t k)
     return e;
 }
 
-// A process is only killed when, once its pidfd is open, it has an id of the instance: numbers of
-// processes are used again, ids of a range are not.
-static void kill_process(pid_t pid, uint32_t uid_base)
+// Numbers of processes are used again: what a number meant when it was read may be gone, and
+// another have it. So a process is opened first, and then must be listed once more: whoever was
+// opened and has ended meanwhile gets no signal.
+struct victims {
+    size_t n;
+    int pid[VICTIMS], fd[VICTIMS];
+    bool listed[VICTIMS];
+};
+
+static void victims_add(struct victims *v, pid_t pid, uint32_t uid_base)
 {
     char path[32], text[2048];
     unsigned uid = 0;
@@ -192,23 +201,63 @@ static void kill_process(pid_t pid, uint32_t uid_base)
     const char *line = strstr(text, "\nUid:");
     if (line && sscanf(line, "\nUid: %u", &uid) == 1 && uid >= uid_base &&
         uid - uid_base < PLAN_UID_COUNT) {
-        sys_pidfd_signal(pidfd, SIGKILL);
+        v->pid[v->n] = pid;
+        v->listed[v->n] = false;
+        v->fd[v->n++] = fd_take(&pidfd);
+    }
+}
+
+static void victims_see(struct victims *v, int pid)
+{
+    for (size_t i = 0; i < v->n; i++) {
+        v->listed[i] = v->listed[i] || v->pid[i] == pid;
+    }
+}
+
+static FILE *open_list(int dir)
+{
+    AUTO_CLOSE int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    if (f) {
+        fd_take(&fd);
+    }
+    return f;
+}
+
+static void victims_kill(struct victims *v, int dir)
+{
+    FILE *f = v->n > 0 ? open_list(dir) : NULL;
+    int pid;
+    while (f && fscanf(f, "%d", &pid) == 1) {
+        victims_see(v, pid);
+    }
+    for (size_t i = 0; i < v->n; i++) {
+        if (v->listed[i]) {
+            sys_pidfd_signal(v->fd[i], SIGKILL);
+        }
+        fd_close(v->fd[i]);
+    }
+    v->n = 0;
+    if (f) {
+        fclose(f);
     }
 }
 
 // Where cgroup.kill is missing (v1, or a kernel before 5.14): the processes of one folder.
 static void kill_listed(int dir, uint32_t uid_base)
 {
-    int fd = openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    struct victims v = {.n = 0};
+    FILE *f = open_list(dir);
     int pid;
     while (f && fscanf(f, "%d", &pid) == 1) {
-        kill_process(pid, uid_base);
+        victims_add(&v, pid, uid_base);
+        if (v.n == VICTIMS) {
+            victims_kill(&v, dir);
+        }
     }
+    victims_kill(&v, dir);
     if (f) {
         fclose(f);
-    } else {
-        fd_close(fd);
     }
 }
 

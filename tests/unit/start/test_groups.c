@@ -6,10 +6,14 @@
 
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -289,6 +293,91 @@ static void test_malformed_mountinfo(void **state)
     groups_close(&made);
 }
 
+#define PROCS "sys/fs/cgroup/isle/3/cgroup.procs"
+
+// What the folder lists when it is read first: one number. The next reader sees another list.
+static pid_t begin_first_list(const char *text)
+{
+    assert_int_equal(unlinkat(fixture_root, PROCS, 0), 0);
+    assert_int_equal(mkfifoat(fixture_root, PROCS, 0600), 0);
+    pid_t writer = fork();
+    if (writer == 0) {
+        int fd = openat(fixture_root, PROCS, O_WRONLY | O_CLOEXEC); // there is a reader
+        bool good = fd >= 0 && renameat(fixture_root, "next", fixture_root, PROCS) == 0 &&
+                    fd_write_all(fd, text, strlen(text)) == 0;
+        _exit(good ? 0 : 1);
+    }
+    assert_true(writer > 0);
+    return writer;
+}
+
+static pid_t begin_sleeper(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;) {
+            pause();
+        }
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+// The kernel has no cgroup.kill. Whoever has the number of a process that was listed, and is not
+// listed itself, is somebody else.
+static void test_only_who_is_listed_still_is_killed(void **state)
+{
+    (void)state;
+    fixture_put("proc/self/mountinfo", v2_only);
+    put_v2("sys/fs/cgroup", "memory");
+    for (int still = 0; still < 2; still++) {
+        struct groups g;
+        char text[32];
+        int status = 0;
+        groups_detect(fixture_root, &g);
+        pid_t sleeper = begin_sleeper();
+        snprintf(text, sizeof text, "%d\n", sleeper);
+        fixture_put("next", still ? text : "1\n");
+        pid_t writer = begin_first_list(text);
+        groups_kill(&g, 3, getuid(), NULL, NULL);
+        assert_int_equal(waitpid(writer, &status, 0), writer);
+        assert_int_equal(status, 0);
+        if (!still) {
+            siginfo_t ended = {0};
+            assert_int_equal(waitid(P_PID, (id_t)sleeper, &ended, WEXITED | WNOHANG), 0);
+            assert_int_equal(ended.si_pid, 0);
+            assert_int_equal(kill(sleeper, SIGTERM), 0);
+        }
+        assert_int_equal(waitpid(sleeper, &status, 0), sleeper);
+        assert_int_equal(WTERMSIG(status), still ? SIGKILL : SIGTERM);
+    }
+}
+
+// More than are opened at a time.
+static void test_all_that_are_listed_are_killed(void **state)
+{
+    (void)state;
+    enum { MANY = 150 };
+    pid_t pids[MANY];
+    char text[MANY * 12] = "";
+    struct groups g;
+    fixture_put("proc/self/mountinfo", v2_only);
+    put_v2("sys/fs/cgroup", "memory");
+    groups_detect(fixture_root, &g);
+    for (size_t i = 0; i < MANY; i++) {
+        pids[i] = begin_sleeper();
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%d\n", pids[i]);
+    }
+    fixture_put(PROCS, text);
+    groups_kill(&g, 3, getuid(), NULL, NULL);
+    for (size_t i = 0; i < MANY; i++) {
+        int status;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(WTERMSIG(status), SIGKILL);
+    }
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
@@ -306,6 +395,8 @@ int main(void)
         TEST(test_read_only),
         TEST(test_writable_mount_is_found),
         TEST(test_malformed_mountinfo),
+        TEST(test_only_who_is_listed_still_is_killed),
+        TEST(test_all_that_are_listed_are_killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
