@@ -207,6 +207,18 @@ def until(what: Callable[[], object], seconds: float, step: float = 0.02) -> obj
         time.sleep(step)
 
 
+def in_time(run: Callable[..., Run], *args, seconds: int, ready: Callable[[Run], object], **kw) -> tuple[Run, int]:
+    """A job that its time limit ends, once it has come as far as it should before; and that limit.
+
+    A slow host may not have let it come there: then it gets more time.
+    """
+    for limit in (seconds, 3 * seconds, 10 * seconds):
+        r = run(*args, "--timeout", str(limit), within=limit + 20, **kw)
+        if ready(r):
+            break
+    return r, limit
+
+
 @contextlib.contextmanager
 def data_folder() -> Iterator[pathlib.Path]:
     """A fresh SANDBOX_WORKSPACE_ROOT."""

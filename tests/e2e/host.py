@@ -81,6 +81,10 @@ def below(pid: int) -> list[int]:
     return found
 
 
+def runs_below(pid: int, name: str) -> bool:
+    return any(status_of(p).get("Name") == name for p in below(pid))
+
+
 def processes_in(ranges: set[int]) -> list[int]:
     """Processes (zombies aside) whose uid lies in a range that begins at one of these."""
     found = []

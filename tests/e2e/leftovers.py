@@ -22,9 +22,9 @@ from harness import LOCK_DIR, SHARED_HOST, Isle, until
 @dataclasses.dataclass(frozen=True, order=True)
 class Process:
     pid: int
-    ppid: int
+    ppid: int = dataclasses.field(compare=False)
     uid: int
-    state: str
+    state: str = dataclasses.field(compare=False)
     name: str
 
 
@@ -409,7 +409,7 @@ class Persisting:
         return sorted(self.rest)
 
 
-def nothing_runs(seconds: float = 1) -> bool:
+def nothing_runs(seconds: float = 5) -> bool:
     """No process of an instance is left behind."""
     persisting = Persisting(left_processes)
     return bool(until(lambda: not persisting(), seconds))

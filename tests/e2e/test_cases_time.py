@@ -11,19 +11,17 @@ pytestmark = pytest.mark.usefixtures("host")
 
 
 def test_TMO_01_partial_output_is_kept(isle):
-    r = isle.python('print("before"); import time; time.sleep(60)', "--timeout", "3")
+    code = 'print("before"); import time; time.sleep(600)'
+    r, limit = harness.in_time(isle.python, code, seconds=3, ready=lambda r: r.stdout)
     assert r.reason == "timeout" and r.status == 124, r.result
     assert r.stdout == "before\n"
-    assert r.result["error"] == "Execution timeout (3.0s)"
-    assert 3000 <= r.result["usage"]["wall_ms"] <= 3600 * SLOW
+    assert r.result["error"] == f"Execution timeout ({limit}.0s)"
+    assert limit <= r.result["usage"]["wall_ms"] / 1000 <= limit + 5 * SLOW
 
 
 def test_TMO_01_node(isle):
-    r = isle.js(
-        'console.log("before"); setInterval(() => {}, 1000); await new Promise(() => {})',
-        "--timeout",
-        "4",
-    )
+    code = 'console.log("before"); setInterval(() => {}, 1000); await new Promise(() => {})'
+    r, _ = harness.in_time(isle.js, code, seconds=4, ready=lambda r: r.stdout)
     assert r.reason == "timeout" and r.stdout == "before\n", r.result
 
 
@@ -33,47 +31,47 @@ if sys.argv[1] == "both": signal.signal(signal.SIGTERM, signal.SIG_IGN)
 if os.fork() == 0:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     os.setsid()
-    if os.fork() == 0: time.sleep(60)
+    if os.fork() == 0: time.sleep(600)
     os._exit(0)
 os.wait()
-time.sleep(60)
+print("ready", flush=True)
+time.sleep(600)
 """
 
 
 @pytest.mark.parametrize("who", ["both", "grandchild"])
 def test_TMO_02_term_ignored(isle, who):
-    r = isle.command(["python3", "-c", IGNORING, who], "--timeout", "3")
-    assert r.reason == "timeout" and r.status == 124, r.result
-    assert r.wall <= (3 + 2 + 1.5) * SLOW
+    r, limit = harness.in_time(isle.command, ["python3", "-c", IGNORING, who], seconds=3, ready=lambda r: r.lines)
+    assert r.reason == "timeout" and r.status == 124 and r.lines == ["ready"], r.result
+    assert r.wall <= limit + 2 + 5 * SLOW
     assert leftovers.nothing_runs()
     assert r.result["signal"] == (9 if who == "both" else 15), r.result
 
 
 def test_TMO_02_exit_0_after_term_is_a_timeout(isle):
     code = "trap 'echo bye; exit 0' TERM; while :; do sleep 0.05; done"
-    r = isle.sh(code, "--timeout", "2")
+    r, _ = harness.in_time(isle.sh, code, seconds=2, ready=lambda r: r.lines)
     assert r.reason == "timeout" and r.status == 124, r.result
     assert r.lines == ["bye"] and r.result["exit_code"] == 0
-    assert r.wall < 4 * SLOW
 
 
 def test_TMO_02_kill_comes_two_seconds_later(isle):
-    code = "trap '' TERM; while :; do sleep 0.05; done"
-    r = isle.sh(code, "--timeout", "2")
+    code = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+    r, limit = harness.in_time(isle.sh, code, seconds=2, ready=lambda r: r.lines)
     assert r.reason == "timeout" and r.result["signal"] == 9, r.result
-    assert 3900 <= r.result["usage"]["wall_ms"] <= 4800 * SLOW
+    assert limit + 1.9 <= r.result["usage"]["wall_ms"] / 1000 <= limit + 2 + 5 * SLOW
 
 
 def test_TMO_05_late_bytes_are_not_cut(isle):
     flood = "(sleep 300 &) ; head -c 1500000 /dev/zero | tr '\\0' z"
     r = isle.sh(flood, "--max-stdout-kb", "2048")
-    assert r.reason == "ok" and r.stdout == "z" * 1500000 and r.wall < 3 * SLOW
+    assert r.reason == "ok" and r.stdout == "z" * 1500000  # a job that waits for the sleeper meets its limit
     r = isle.sh(flood)
     assert r.reason == "ok", r.result
     assert r.result["usage"]["stdout_bytes"] == 1500000
     assert r.stdout == "z" * (256 << 10) and r.result["truncated"]["stdout"]
     r = isle.sh("(sleep 300 &) ; head -c 200000 /dev/zero | tr '\\0' z")
-    assert r.stdout == "z" * 200000 and r.wall < 3 * SLOW
+    assert r.reason == "ok" and r.stdout == "z" * 200000
 
 
 def test_TMO_06_input_that_never_comes(isle):
@@ -92,7 +90,7 @@ def test_TMO_10_no_zombies(isle):
     before = leftovers.zombies()
     for _ in range(200 if harness.LONG else 10):
         assert isle.sh("(sleep 0.01 &); true").reason == "ok"
-    assert harness.SHARED_HOST or harness.until(lambda: leftovers.zombies() <= before, 2)
+    assert harness.SHARED_HOST or harness.until(lambda: leftovers.zombies() <= before, 10)
 
 
 def test_TMO_14_trees_that_resist_deletion(isle):

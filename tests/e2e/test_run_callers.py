@@ -151,19 +151,26 @@ def test_full_disk_for_output(isle):
 
 def test_term_reaches_every_process(isle):
     code = """
-import os, signal, sys, time
-name = "main"
+import os, signal, time
+name, (told, tell) = "main", os.pipe()
 def heard(*_):
     os.write(1, f"{name} heard\\n".encode())
-    if name == "main": time.sleep(0.5)
+    if name == "main": os.wait(), os.wait()
     os._exit(0)
 if os.fork() == 0: name = "child"
 elif os.fork() == 0: name = "session"; os.setsid()
 signal.signal(signal.SIGTERM, heard)
-time.sleep(30)
+if name == "main": os.read(told, 1), os.read(told, 1), print("ready", flush=True)
+else: os.write(tell, b"x")
+time.sleep(600)
 """
-    r = isle.command(["python3", "-c", code], "--timeout", "3")
-    assert r.reason == "timeout" and sorted(r.lines) == ["child heard", "main heard", "session heard"], r.result
+
+    def had_time(r: harness.Run) -> bool:
+        return "ready" in r.lines and r.result["signal"] != 9
+
+    r, _ = harness.in_time(isle.command, ["python3", "-c", code], seconds=3, ready=had_time)
+    assert r.reason == "timeout", r.result
+    assert sorted(r.lines) == ["child heard", "main heard", "ready", "session heard"], r.result
 
 
 def test_many_small_files(isle, tmp_path):

@@ -249,7 +249,7 @@ def test_missing_artifact_is_an_error(isle, tmp_path):
 )
 def test_artifact_that_is_no_file(isle, tmp_path, make):
     name = "output/passwd" if "rm -r" in make else "output/x"
-    r = isle.sh(make, "--artifact", name, "--output-dir", str(tmp_path), "--disk", "60", within=10)
+    r = isle.sh(make, "--artifact", name, "--output-dir", str(tmp_path), "--disk", "60")
     assert r.reason == "artifact", r.result
     assert name in r.result["error"]
     assert list(tmp_path.iterdir()) == []
@@ -341,10 +341,9 @@ SNIPPET = ("-l", "bash", "-c", "echo ran")
     ],
 )
 def test_bad_option(isle, options, words):
-    r = isle.run(*options, *SNIPPET, within=5)
+    r = isle.run(*options, *SNIPPET)
     refused(r, *words)
     assert b"ran" not in r.err
-    assert r.wall < 2 * SLOW
 
 
 def test_unknown_language(isle, tmp_path):
@@ -441,10 +440,10 @@ def test_switched_off(isle):
 
 def test_unknown_verb(isle):
     p = isle.start("nonesuch")
-    out, err = p.communicate(timeout=5)
+    out, err = p.communicate(timeout=20 * SLOW)
     assert p.returncode == 125 and out == b"" and b"nonesuch" in err
     p = isle.start("tool", "list")
-    out, err = p.communicate(timeout=10)
+    out, err = p.communicate(timeout=20 * SLOW)
     assert p.returncode == 125 and out == b"" and b"unknown verb tool; did you mean tools?" in err
 
 

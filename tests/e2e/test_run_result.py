@@ -8,7 +8,6 @@ import harness
 import leftovers
 import pytest
 
-SLOW = harness.SLOW
 pytestmark = pytest.mark.usefixtures("host")
 
 # Writes frames itself: the wrapper keeps the frame socket at some high number.
@@ -120,7 +119,7 @@ def test_ten_side_by_side_over_two_data_folders(isle):
         for i, r in enumerate(runs):
             assert r.lines == [str(i), "5"] and r.status == i, r.result
         assert len({r.result["job_id"] for r in runs}) == 10
-        assert harness.until(lambda: not leftovers.left_folders(other_data), 3)
+        assert harness.until(lambda: not leftovers.left_folders(other_data), 10)
 
 
 def test_orphans_die_with_the_main_process(isle):
@@ -130,11 +129,11 @@ for i in range(6):
     if os.fork() == 0:
         if i % 2: os.setsid()
         if i % 3 == 0 and os.fork(): os._exit(0)
-        os.execvp("nohup", ["nohup", "sleep", "60"])
+        os.execvp("nohup", ["nohup", "sleep", "600"])
 print("main")
 """
     r = isle.command(["python3", "-c", code])
-    assert r.lines == ["main"] and r.wall < 2 * SLOW
+    assert r.lines == ["main"] and r.reason == "ok", r.result  # who waits for the others meets the time limit
     assert leftovers.nothing_runs()
 
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 import harness
+import host
 import leftovers
 import pytest
 import results
@@ -142,20 +143,22 @@ def test_no_summary_with_json(isle):
 
 
 def test_second_signal_does_not_wait(isle):
-    """A job that ignores TERM has half a second; the second Ctrl-C takes that too."""
-    took = []
-    while len(took) < 6 and (not took or took[-1] >= 0.45):  # a busy machine may miss it, not each time
-        p = isle.start("run", "-l", "bash", "-c", "trap '' TERM; echo begun; while :; do sleep 0.1; done")
+    """The first Ctrl-C asks the service to end the job, the second one waits for nobody: here the service hangs."""
+    p = isle.start("run", "-l", "bash", "-c", "trap '' TERM; echo begun; sleep 30")
+    try:
         assert p.stdout.readline() == b"begun\n"
-        begin = time.monotonic()
+        (service,) = host.children(p.pid)
+        os.kill(service, signal.SIGSTOP)
         p.send_signal(signal.SIGINT)
-        time.sleep(0.1)
+        assert harness.until(lambda: not int(host.status_of(p.pid)["ShdPnd"], 16), 20), "it is not heard"
+        assert p.poll() is None
         p.send_signal(signal.SIGINT)
-        p.communicate(timeout=10 * SLOW)
-        took.append(time.monotonic() - begin)
+        p.communicate(timeout=20 * SLOW)
         assert p.returncode == 130
-        assert leftovers.nothing_runs()
-    assert took[-1] < 0.45 or harness.SANITIZED, took
+    finally:
+        p.kill()
+        p.communicate()
+    assert leftovers.nothing_runs()
 
 
 def test_hang_up_ends_the_job(isle):
@@ -222,10 +225,8 @@ def test_slow_reader_gets_everything(isle):
 def test_slow_reader_does_not_hold_up_ctrl_c(isle):
     p = isle.start("run", "--", "yes")
     time.sleep(0.5 * SLOW)
-    begin = time.monotonic()
     p.send_signal(signal.SIGINT)
-    assert p.wait(timeout=10 * SLOW) == 130
-    assert time.monotonic() - begin < 3 * SLOW
+    assert p.wait(timeout=20 * SLOW) == 130  # else it would be 124 in the end
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
