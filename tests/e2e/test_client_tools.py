@@ -172,10 +172,11 @@ def test_every_wrong_argument_is_named(me, echo):
 
 def test_a_tool_that_fails_ends_as_a_job_does(me, tmp_path):
     (tmp_path / "f.py").write_text("import sys, time\nprint('on the way')\ntime.sleep(params['s'])\nsys.exit(7)\n")
-    me.said("create", tmp_path / "f.py", "-p", "s:number=0", "--timeout", "3")
+    me.said("create", tmp_path / "f.py", "-p", "s:number=0")
     r = me.words("run", "f")
     assert (r.returncode, r.stdout) == (7, b"on the way\n"), r
-    r = me.words("run", "f", "s=20", "--timeout", "9")  # the saved time counts
+    me.said("update", "f", "--timeout", "1")
+    r = me.words("run", "f", "s=60", "--timeout", "29")  # the saved time counts
     assert r.returncode == 124 and b"timeout" in r.stderr, r
 
 
@@ -380,12 +381,12 @@ def test_an_interruption_cancels_the_call(teams, me, tmp_path):
     try:
         assert harness.until(teams[0].one_shot, 20)
         p.send_signal(signal.SIGINT)
-        assert p.communicate(timeout=10 * harness.SLOW)[1] == b"isle tools: cancelled\n" and p.returncode == 130
+        assert p.communicate(timeout=20 * harness.SLOW)[1] == b"isle tools: cancelled\n" and p.returncode == 130
     finally:
         p.kill()
-    assert harness.until(lambda: not teams[0].one_shot(), 5)
+    assert harness.until(lambda: not teams[0].one_shot(), 20)
     last = ("jobs", "list", "--limit", "1")
-    assert harness.until(lambda: data(teams[0], *last, **me.env)["items"][0]["status"] == "cancelled", 5)
+    assert harness.until(lambda: data(teams[0], *last, **me.env)["items"][0]["status"] == "cancelled", 20)
 
 
 def test_what_the_page_says_of_parameters_and_definitions(me, tmp_path):

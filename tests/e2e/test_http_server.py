@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import resource
+import select
 import signal
 import socket
 import struct
@@ -35,10 +36,7 @@ class Server:
         file.write_bytes(bytes(range(256)) * 4096)
         ports = folder / "port"
         self.process = subprocess.Popen([PROGRAM, ports, self.unix, file, *map(str, numbers)])
-        deadline = time.monotonic() + 10
-        while not ports.exists():
-            assert self.process.poll() is None and time.monotonic() < deadline, "the server did not start"
-            time.sleep(0.01)
+        assert harness.until(lambda: ports.exists() or self.process.poll() is not None, 30), "the server did not start"
         self.port = int(ports.read_text())
 
     def dial(self) -> socket.socket:
@@ -48,15 +46,21 @@ class Server:
         """By the Unix socket: whatever is done to the port, this way stays open."""
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.unix))
-            s.settimeout(10)
+            s.settimeout(20 * harness.SLOW)
             s.sendall(b"GET /state HTTP/1.0\r\n\r\n")
             return json.loads(everything(s).split(b"\r\n\r\n", 1)[1])
 
     def get(self, path: str = "/hello") -> bytes:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20 * harness.SLOW)
         with contextlib.closing(connection):
             connection.request("GET", path)
             return connection.getresponse().read()
+
+    def answers(self) -> bool:
+        """Now: a peer that was set aside between two steps may have been told that it was too slow."""
+        with contextlib.suppress(OSError, http.client.HTTPException):
+            return self.get() == b"hello\n"
+        return False
 
 
 def everything(s: socket.socket) -> bytes:
@@ -73,10 +77,10 @@ def serving(folder: pathlib.Path, *numbers: int) -> Iterator[Server]:
     try:
         yield server
         assert server.process.poll() is None, "the server died"
-        assert server.get() == b"hello\n"
+        until(server.answers, 20)
     finally:
         server.process.terminate()
-        status = server.process.wait(20)
+        status = server.process.wait(20 * harness.SLOW)
     assert status == 0
 
 
@@ -86,14 +90,13 @@ def server(tmp_path: pathlib.Path) -> Iterator[Server]:
         yield s
 
 
-def until(what, seconds: float = 5.0) -> None:
+def until(what, seconds: float = 10) -> None:
     assert harness.until(what, seconds, 0.01)
 
 
 def curl(*arguments: str, data: bytes = b"") -> bytes:
-    done = subprocess.run(
-        ["curl", "-sS", "--noproxy", "*", "--max-time", "20", *arguments], input=data, capture_output=True, check=False
-    )
+    words = ["curl", "-sS", "--noproxy", "*", "--max-time", str(20 * harness.SLOW), *arguments]
+    done = subprocess.run(words, input=data, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
@@ -118,7 +121,7 @@ def test_curl(server: Server, tmp_path: pathlib.Path):
 
 
 def test_one_connection_for_many_requests(server: Server):
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20 * harness.SLOW)
     for i in range(500):
         body = os.urandom(i * 7)
         connection.request("POST", "/echo", body if i % 2 else iter([body, b"x"]), encode_chunked=not i % 2)
@@ -130,7 +133,7 @@ def test_one_connection_for_many_requests(server: Server):
 
 def test_clients_side_by_side(server: Server):
     def client(n: int) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20 * harness.SLOW)
         for i in range(20):
             connection.request("GET", f"/sized?n={n * 1000 + i}")
             assert len(connection.getresponse().read()) == n * 1000 + i
@@ -219,28 +222,34 @@ def test_garbage_leaves_nothing(server: Server):
     until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 16)
 
 
+SLOW_STARTS = (
+    b"GET / HT",
+    b"",
+    POST + b"Content-Length: 60000\r\n\r\n",
+    b"GET /sized?n=9999999 HTTP/1.1\r\n",
+)
+
+
+@contextlib.contextmanager
+def slow_peers(server: Server, n: int) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(server.dial()) for _ in range(n)]
+        for i, s in enumerate(slow):
+            s.sendall(SLOW_STARTS[i % len(SLOW_STARTS)])
+        yield slow
+    until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 16)
+
+
 def test_many_slow_peers_and_one_that_is_not(tmp_path: pathlib.Path):
-    with serving(tmp_path, 1000, 5000, 20000, 200) as server:
-        slow = []
-        for i in range(190):
-            s = server.dial()
-            slow.append(s)
-            s.sendall(
-                [b"GET / HT", b"", POST + b"Content-Length: 1000000\r\n\r\n", b"GET /sized?n=9999999 HTTP/1.1\r\n"][
-                    i % 4
-                ]
-            )
-        took: list[float] = []
-        while len(took) < 3 and (not took or took[-1] >= 0.5 * harness.SLOW):  # a busy host may be late once
-            began = time.monotonic()
-            assert server.get() == b"hello\n"
-            took.append(time.monotonic() - began)
-        assert took[-1] < 0.5 * harness.SLOW, took
-        for i in range(0, 190, 4):  # began a head and never ended it
-            assert everything(slow[i]).startswith(b"HTTP/1.1 408 ")
-        for s in slow:
-            s.close()
-        until(lambda: len(os.listdir(f"/proc/{server.process.pid}/fd")) < 16)
+    with serving(tmp_path, 600000, 600000, 600000, 200) as server, slow_peers(server, 190) as slow:
+        assert server.get() == b"hello\n"
+        assert select.select(slow, [], [], 0)[0] == [], "nobody has been told anything"
+
+
+def test_who_never_ends_a_head_is_told(tmp_path: pathlib.Path):
+    with serving(tmp_path, 1000, 5000, 20000, 200) as server, slow_peers(server, 40) as slow:
+        for s in slow[::4]:
+            assert everything(s).startswith(b"HTTP/1.1 408 ")
 
 
 def test_more_connections_than_may_be(tmp_path: pathlib.Path):
@@ -248,7 +257,8 @@ def test_more_connections_than_may_be(tmp_path: pathlib.Path):
         held = [server.dial() for _ in range(20)]
         for s in held:
             s.sendall(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
-        until(lambda: server.state()["begun"] >= 20)
+        asked = itertools.count(20 + 1)
+        until(lambda: server.state()["begun"] >= next(asked))  # which counts the question itself
         with server.dial() as s:
             assert everything(s).startswith(b"HTTP/1.1 503 ")
         assert server.state()["ends"][2] == 0  # the other listener has its own room
@@ -268,10 +278,10 @@ def test_no_descriptor_left_is_no_busy_loop(tmp_path: pathlib.Path):
         assert cpu_seconds(server.process.pid) - spent < 0.3
         for s in held:
             s.close()
-        until(lambda: server.get() == b"hello\n")
+        until(server.answers, 20)
     finally:
         server.process.terminate()
-        assert server.process.wait(20) == 0
+        assert server.process.wait(20 * harness.SLOW) == 0
 
 
 def cpu_seconds(pid: int) -> float:
@@ -289,7 +299,7 @@ def test_streams_in_constant_memory(server: Server):
     total = 64 << 20
     most = 0
     for path in ("/sized", "/stream"):
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=20 * harness.SLOW)
         connection.request("GET", f"{path}?n={total}")
         answer, got = connection.getresponse(), 0
         while piece := answer.read(1 << 20):
@@ -309,14 +319,14 @@ def test_a_peer_that_goes_is_noticed(server: Server):
         s.sendall(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         until(lambda: server.state()["begun"] >= 1)
         assert server.state()["gone"] == 0
-    until(lambda: server.state()["gone"] == 1, 1.0)
+    until(lambda: server.state()["gone"] == 1)
     with server.dial() as s:
         first = server.state()
         before, asked = first["ends"][2], itertools.count(first["begun"] + 1)
         s.sendall(b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n")
         until(lambda: server.state()["begun"] > next(asked))  # which counts the question itself
         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    until(lambda: server.state()["ends"][2] == before + 1, 1.0)
+    until(lambda: server.state()["ends"][2] == before + 1)
 
 
 def test_an_idle_server_sleeps(server: Server):
@@ -328,13 +338,10 @@ def test_an_idle_server_sleeps(server: Server):
 
     def sleeps() -> bool:
         before = switches()
-        time.sleep(0.5)
+        time.sleep(2)
         return switches() == before
 
-    until(sleeps)  # the end of the connection is seen
-    before = switches()
-    time.sleep(2)
-    assert switches() == before
+    until(sleeps, 20)  # at first the end of the connection is seen
 
 
 def test_a_stop_lets_what_runs_end(tmp_path: pathlib.Path):
@@ -347,4 +354,4 @@ def test_a_stop_lets_what_runs_end(tmp_path: pathlib.Path):
             until(lambda: server.dial().close() and False)
         assert server.process.poll() is None
         assert everything(s).endswith(b"0\r\n\r\n")
-    assert server.process.wait(10) == 0
+    assert server.process.wait(20 * harness.SLOW) == 0
