@@ -16,7 +16,10 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { VERSION_MS = 1000, NOBODY = 65534 };
+enum {
+    VERSION_MS = 5000, // some ms, but hosts are busy
+    NOBODY = 65534,
+};
 
 #define IN_RUNTIME "usr/bin/bwrap"
 

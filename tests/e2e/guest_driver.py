@@ -21,6 +21,7 @@ import threading
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src" / "guest"
 ROOT = pathlib.Path(os.environ.get("SANDBOX_RUNTIME_ROOT", "/var/lib/isle/runtime/current"))
+SLOW = float(os.environ.get("ISLE_TEST_SLOW", "1"))  # as in harness.py
 MAGIC, CODE, PARAMS, RUN, RESULT, ERROR = 0x4C534931, 1, 2, 3, 32, 33
 DEFAULT_NAME = {"python": "snippet.py", "javascript": "snippet.js"}
 
@@ -149,13 +150,14 @@ def run_guest(language, folder, code, params=None, *, stdin=b"", timeout=60, env
 
     talker = threading.Thread(target=talk, daemon=True)
     talker.start()
+    timeout *= SLOW
     try:
         out, err = process.communicate(stdin, timeout=timeout)
     except subprocess.TimeoutExpired:
         process.kill()
         out, err = process.communicate()
         raise AssertionError(f"no end within {timeout} s: {out!r:.500} {err!r:.500}") from None
-    talker.join(5)
+    talker.join(20)
     service.close()
     return Outcome(parse(bytes(received)), process.returncode, out.decode(), err.decode())
 

@@ -9,7 +9,6 @@ import pathlib
 import shutil
 import stat
 import subprocess
-import time
 from collections.abc import Iterator
 
 import harness
@@ -163,9 +162,10 @@ def bwrap_below(pid: int) -> int:
 def test_what_it_is_started_with(isle):
     """As the workspace's uid, without a right, with an empty environment and a line that tells nothing."""
     env = {"SANDBOX_FILESYSTEM_ISOLATION_BINARY": "bwrap", "LD_PRELOAD": "/none/evil.so"}
-    p = isle.start("run", "--env", "TOKEN=secret-value", "--", "sh", "-c", "sleep 12; :", "secret", env=env)
+    words = ("--timeout", "300", "--env", "TOKEN=secret-value", "--", "sh", "-c", "sleep 300; :", "secret")
+    p = isle.start("run", *words, env=env)
     try:
-        found = harness.until(lambda: bwrap_below(p.pid), 5)
+        found = harness.until(lambda: bwrap_below(p.pid), 20)
         assert found, "no bwrap"
         proc = pathlib.Path(f"/proc/{found}")
         fields = dict(line.split(":\t", 1) for line in (proc / "status").read_text().splitlines() if ":\t" in line)
@@ -293,17 +293,15 @@ CODE = ("-l", "bash", "-c", f"touch {PROOF} /workspace/proof; echo ran")
 def test_fake(isle, folder, name):
     script, parts = FAKES[name]
     path = fake(folder, f'[ "$1" = --version ] && {{ echo bubblewrap 0.12.0; exit; }}\n{script}')
-    begin = time.monotonic()
     unavailable(run(isle, *CODE, binary=path), f"{path} 0.12.0", "nothing of the job ran", *parts)
-    assert time.monotonic() - begin < 4 * harness.SLOW
 
 
 def test_fake_hangs(isle, folder):
-    """Asked for its version, it is given a second; then five."""
+    """It is given five seconds to say its version, and five more."""
     path = fake(folder, "sleep 61.5 & wait")
     unavailable(run(isle, *CODE, binary=path), str(path), "not make the sandbox in time")
     words = ["pgrep", "-x", "-f", "sleep 61.5"]
-    assert harness.until(lambda: subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 1, 2), (
+    assert harness.until(lambda: subprocess.run(words, stdout=subprocess.DEVNULL, check=False).returncode == 1, 20), (
         "something it started is left"
     )
 

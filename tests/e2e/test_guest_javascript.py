@@ -168,7 +168,7 @@ def test_NOD_06_never_settles(run):
         "return new Promise(() => {})",
         "import 'fs'; await new Promise(() => {})",
     ):
-        r = run(code, timeout=10)
+        r = run(code)
         assert r.status == 13 and "unsettled" in r.err and r.error["type"] == "UnsettledAwait"
     assert run("setTimeout(() => process.exit(0), 5); await new Promise(() => {})").value is None
 

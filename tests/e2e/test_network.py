@@ -23,7 +23,7 @@ NO_LOOPBACK = {"ISLE_TEST_REFUSE_RUNGS": str(1 << 4)}
 REACH = f"""
 import socket
 try:
-    with socket.create_connection(("127.0.0.1", {PORT}), 2) as s: print(s.recv(9).decode())
+    with socket.create_connection(("127.0.0.1", {PORT}), 20) as s: print(s.recv(9).decode())
 except OSError as e: print(type(e).__name__)
 """
 

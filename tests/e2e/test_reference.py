@@ -174,7 +174,7 @@ def test_zsh_completes_at_a_terminal(scripts, tmp_path):
     os.write(fd, b"\x15isle tools run /etc/nsswi\t\x15isle tools import /etc/nsswi\t")
     assert "nsswitch" not in read_until("import /etc/nsswitch.conf").rpartition("import")[0]
     os.write(fd, b"\x15exit\n")
-    assert p.wait(timeout=20) == 0
+    assert p.wait(timeout=20 * harness.SLOW) == 0
     os.close(fd)
 
 

@@ -207,7 +207,7 @@ def test_a_caller_with_odd_habits(probe):
         probe.command("report", prefix=["bash", "-c", script, "bash"]),
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=30 * harness.SLOW,
         check=False,
         pass_fds=[stray],
     )
@@ -251,7 +251,7 @@ def test_groups_of_a_stranger_are_not_taken(probe, place):
         sleeper.kill()
         sleeper.wait()
         for folder in (group / "j1", group / "service", group):
-            assert host.until(lambda f=folder: not f.exists() or subprocess.call(["rmdir", f]) == 0, 5) is not None
+            assert host.until(lambda f=folder: not f.exists() or subprocess.call(["rmdir", f]) == 0, 20) is not None
 
 
 def test_messages_of_all_processes_are_kept(probe, tmp_path):

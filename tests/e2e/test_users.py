@@ -14,14 +14,14 @@ import leftovers
 import pytest
 import variants
 
-SLEEP = ("--disk", "200", "-l", "bash", "-c", "echo x > f; chmod 000 .; echo up; sleep 60")
+SLEEP = ("--timeout", "300", "--disk", "200", "-l", "bash", "-c", "echo x > f; chmod 000 .; echo up; sleep 300")
 
 
 def made_for(kind: str):
     with variants.account(harness.ISLE, variants.VARIANTS[kind]) as account:
         yield account
         # nobody but isle ran as it
-        assert harness.until(lambda: not running(account), 5), running(account)
+        assert harness.until(lambda: not running(account), 20), running(account)
 
 
 @pytest.fixture(scope="module", params=["native-user", "native-bare"])
@@ -123,7 +123,7 @@ def test_killed(isle, account, names):
         for pid in named(account, *names):
             with contextlib.suppress(ProcessLookupError):  # it ended with the one before
                 os.kill(pid, signal.SIGKILL)
-        p.wait(15)
+        p.wait(20 * harness.SLOW)
         assert harness.until(lambda: not running(account), 10), running(account)
     assert isle.sh("echo next").lines == ["next"]
     assert left(account) == []
@@ -133,7 +133,7 @@ def test_killed(isle, account, names):
 def test_interrupted(isle, account):
     with started(isle) as p:
         p.send_signal(signal.SIGINT)
-        assert p.wait(15) == 130
+        assert p.wait(20 * harness.SLOW) == 130
     assert harness.until(lambda: not running(account), 10)
     assert left(account) == []
 
@@ -166,10 +166,12 @@ def test_limits_without_groups(isle, account):
     r = isle.python("b = bytearray(300 << 20)", "--memory", "128")
     assert r.reason == "error" and "MemoryError" in r.result["error"], r.result
     assert isle.js("return Buffer.alloc(40 << 20).length", "--memory", "256").result["result"] == 40 << 20
-    r = isle.sh("while :; do :; done", "--cpu-seconds", "1", "--timeout", "20")
+    r = isle.sh("while :; do :; done", "--cpu-seconds", "1", "--timeout", "60", within=80)
     assert r.reason == "error" and r.result["signal"] == signal.SIGXCPU, r.result
-    r = isle.command(["bash", "-c", "f(){ f | f & }; f; sleep 20"], "--pids", "32", "--timeout", "4")
-    assert r.reason in ("timeout", "error") and "Resource temporarily unavailable" in r.stderr
+    bomb, told = "f(){ f | f & }; f; sleep 200", "Resource temporarily unavailable"
+    words = (["bash", "-c", bomb], "--pids", "32")
+    r, _ = harness.in_time(isle.command, *words, seconds=4, ready=lambda r: told in r.stderr)
+    assert r.reason in ("timeout", "error") and told in r.stderr, r.result
     assert harness.until(lambda: not running(account), 10)
 
 
