@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import harness
 import pytest
 
@@ -16,11 +14,9 @@ def afterwards(request: pytest.FixtureRequest):
     isle = request.getfixturevalue("isle")
     request.getfixturevalue("host")
     yield
-    begin = time.monotonic()
-    r = isle.python("return 6 * 7", within=10)
+    r = isle.python("return 6 * 7")
     assert r.reason == "ok" and r.result["result"] == 42, r
     now = harness.variants.NOW
     level = "none" if now.launcher == "none" else "degraded" if now.downgrades else "full"
     assert r.result["isolation"]["level"] == level, r.result["isolation"]
     assert r.stdout == "" and r.stderr == "" and r.err == now.warning, "words that nobody said"
-    assert time.monotonic() - begin < 3 * harness.SLOW

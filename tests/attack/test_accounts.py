@@ -36,7 +36,7 @@ def as_account(account: variants.Account, *command: str) -> str:
         extra_groups=[],
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=20 * harness.SLOW,
         check=False,
     ).stdout
 
@@ -63,11 +63,11 @@ for i in range(9):
 def test_a_job_leaves_the_users_programs_their_share(isle, account):
     """inotify, POSIX message queues and queued signals are counted per user, across all namespaces of the user's."""
     limit = ["prlimit", "--sigpending=200"]
-    p = isle.start("run", "--", "python3", "-c", TAKE, "30", prefix=limit)
+    p = isle.start("run", "--timeout", "300", "--", "python3", "-c", TAKE, "300", prefix=limit)
     theirs = p.stdout.readline().split()
     ours = as_account(account, *limit, "python3", "-c", TAKE, "0").split()
     p.send_signal(signal.SIGINT)
-    p.communicate(timeout=20)
+    p.communicate(timeout=20 * harness.SLOW)
     assert int(theirs[0]) >= 20 and int(theirs[2]) >= 20, theirs  # a job has some
     assert int(ours[0]) >= 20 and int(ours[1]) >= 2 and int(ours[2]) >= 20, ours
 
@@ -101,15 +101,16 @@ def test_package_sets_that_others_may_put_there_are_refused(isle, account):
 
 def test_another_folder_of_locks_does_not_take_a_running_jobs_files(isle, account):
     """A cron job's isle has no XDG_RUNTIME_DIR, a session's has one, and logging out removes it."""
-    code = "echo kept > f; echo up; sleep 2; cat f"
-    p = isle.start("run", "--disk", "200", "-l", "bash", "-c", code)
+    code = "echo kept > f; echo up; read x; cat f"
+    words = ("--timeout", "300", "--disk", "200", "--stdin", "-", "-l", "bash", "-c", code)
+    p = isle.start("run", *words, stdin=subprocess.PIPE)
     try:
         assert p.stdout.readline() == b"up\n"
         run = variants.HOME / "other"
         run.mkdir(mode=0o700, exist_ok=True)
         account.give(run)
         assert isle.sh("echo other", "--disk", "200", env={"XDG_RUNTIME_DIR": str(run)}).lines == ["other"]
-        assert p.communicate(timeout=20)[0] == b"kept\n" and p.returncode == 0
+        assert p.communicate(b"go\n", timeout=20 * harness.SLOW)[0] == b"kept\n" and p.returncode == 0
     finally:
         p.kill()
         p.communicate()

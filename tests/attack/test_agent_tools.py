@@ -20,7 +20,7 @@ from service import JOBS, SESSIONS, Answer, Service, serving
 
 SERVICE_SETTINGS = {"SANDBOX_WORKER_CONCURRENCY": "4"}
 SECRET = "CANARY-7b1f"
-SOON = 2 * harness.SLOW  # seconds
+SOON = 5 * harness.SLOW  # seconds
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -155,8 +155,7 @@ def test_F07_empty_files_and_folders(a_team):
         a.ok("write", path=deep[0], content="")  # what is there can be made smaller
         # On a busy host the job is seen to be over its disk's limit before it has removed enough: then once more.
         assert harness.until(lambda: a.sh("rm -r /workspace/*")["success"], 20)
-        assert harness.until(lambda: s.metric("isle_sessions_disk_bytes") < 1 << 20, 5)
-        time.sleep(0.3 * SOON)  # until it is counted again, which no call has to ask for
+        assert harness.until(lambda: s.metric("isle_sessions_disk_bytes") < 1 << 20, 20)
         r = a.call("write", path="new", content="")
         assert r["success"], r
 
@@ -219,7 +218,7 @@ def clean(path):
         os.unlink(path)
     else:
         shutil.rmtree(path, ignore_errors=True)
-while time.time() < end:
+while n < 100 or time.time() < end or not os.path.exists("stop"):
     try:
         for path in ("d", "real"):
             clean(path)
@@ -246,7 +245,7 @@ def test_links_that_are_swapped_in(service, agent):
         canary = pathlib.Path(outside, "file")
         canary.write_text(SECRET + "\n")
         canary.chmod(0o666)
-        seconds = 20 if harness.LONG else 3
+        seconds = 20 if harness.LONG else 2  # at least
         seen: dict[str, int] = {}
 
         def attack(tool: str) -> None:
@@ -275,6 +274,11 @@ def test_links_that_are_swapped_in(service, agent):
                 )
             )
             tools = [pool.submit(attack, t) for t in ("read", "write", "edit", "artifact")]
+            met = ("read True", "write True")
+            try:
+                assert harness.until(lambda: all(map(seen.get, met)) or flips.done(), 40), seen
+            finally:
+                agent.put("stop")
             job = flips.result()
             over.set()
             for t in tools:
@@ -362,9 +366,10 @@ def test_a_command_that_takes_no_hint(a_team):
         r = agent.bash(command, timeout=60)
         took = time.monotonic() - begin
         assert r["reason"] == "caller_timeout" and r["error"] == "Tool call timeout (3s)" and r["timed_out"], r
-        assert 3 <= took < 3 + 2 * harness.SLOW, took
-        assert harness.until(lambda: s.job(r["job_id"])["status"] == "failed", 5)
-        assert agent.says("ls /proc | grep -c '^[0-9]'") < "9", "of the former call something is left"
+        assert 3 <= took < 3 + 10 * harness.SLOW, took
+        assert harness.until(lambda: s.job(r["job_id"])["status"] == "failed", 20)
+        left = agent.sh("ls /proc | grep -c '^[0-9]'")  # as a job, which may take longer
+        assert left["stdout"] < "9", "of the former call something is left"
 
 
 # ---- H02, H04, H10, H14, H20

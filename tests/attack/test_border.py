@@ -54,7 +54,7 @@ def answers(isle, canary, noisy) -> dict[str, tuple[bool, str]]:
             },
             **(account.popen() if account else {}),
         )
-        assert harness.until(lambda: not leftovers.left_folders(data), 5)
+        assert harness.until(lambda: not leftovers.left_folders(data), 20)
     assert p.returncode == 0, (p.stdout[-500:], p.stderr[-2000:])
     host.check()
     found = {}

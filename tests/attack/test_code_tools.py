@@ -19,7 +19,7 @@ RUN = f"{TOOLS}/execute"
 NODE = f"{API}/workflow/code-node"
 NO_TOOL = "0190c3f0-0000-7000-8000-000000000001"
 SECRET = "CANARY-5c2e"
-SOON = 2 * harness.SLOW  # seconds
+SOON = 5 * harness.SLOW  # seconds
 JSON = {"Content-Type": "application/json"}
 
 
@@ -402,7 +402,7 @@ def test_a_tool_that_goes_or_changes_while_it_runs(service, a):
             return any(r["event"] == "tool called" and r["name"] == name for r in service.log_rows())
 
         def late(c: Client, change=change, t=t, called=called) -> Answer:
-            assert harness.until(called, 5)
+            assert harness.until(called, 20)
             return change(c, f"{TOOLS}/{t['id']}")
 
         ran, changed = at_once(service, a.key, [lambda c, t=t: run(c, t["name"]), late])

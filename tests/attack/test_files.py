@@ -17,6 +17,7 @@ from session_files import Files
 
 # The same in less time
 FEWER = {"D13.py": {"range(1000)": "range(200)"}, "D14.py": {"d<20000": "d<3000"}}
+SOON = 10 * harness.SLOW  # seconds
 PROGRAMS = {"py": "python3", "sh": "bash"}
 
 
@@ -134,7 +135,7 @@ def test_D09_no_regular_files(files):
             assert a.status == 422 and "regular file" in a.msg, a
     assert {i["type"] for i in files.list("output").data["items"]} == {"other"}
     assert files.delete("f.bin").status == 200
-    assert time.monotonic() - begin < 3 * harness.SLOW
+    assert time.monotonic() - begin < SOON
 
 
 def test_D11_hard_links(files):
@@ -150,7 +151,7 @@ def test_D12_sparse(files):
     begin = time.monotonic()
     r = files.c.wait(files.c.submit(job))
     assert r["reason"] == "artifact" and r["artifacts"] == [] and r["truncated"]["artifacts"], r
-    assert time.monotonic() - begin < 3 * harness.SLOW
+    assert time.monotonic() - begin < SOON
     a = files.c.get(files.at("sp"), headers={"Range": "bytes=0-9"})
     assert a.body == bytes(10)
 
@@ -161,7 +162,7 @@ def test_D13_a_hundred_thousand_files(service, files):
     begin = time.monotonic()
     page = files.list(recursive="true").data
     assert len(page["items"]) == 1000 and page["truncated"] and page["next_cursor"]
-    assert time.monotonic() - begin < 2 * harness.SLOW
+    assert time.monotonic() - begin < SOON
     r = files.c.wait(
         files.c.submit({"command": ["true"], "session_id": files.session, "artifacts": ["m0", "m1"]}),
     )
@@ -172,7 +173,7 @@ def test_D13_a_hundred_thousand_files(service, files):
     begin = time.monotonic()
     other = Files(service)
     assert other.put("f").status == 201 and other.python("return 1")["result"] == 1
-    assert time.monotonic() - begin < 3 * harness.SLOW
+    assert time.monotonic() - begin < SOON
     assert harness.until(lambda: not any((service.data / "serve/trash").iterdir()), 120)
 
 
@@ -347,9 +348,9 @@ def test_D21_traces(files):
 def test_D22_two_at_once(files, canary):
     swap = f"while test ! -e stop; do mv input input_; ln -s {canary.folder} input; rm input; mv input_ input; done"
     a = files.c.submit(
-        {"command": ["bash", "-c", swap], "session_id": files.session, "limits": {"timeout_seconds": 60}}
+        {"command": ["bash", "-c", swap], "session_id": files.session, "limits": {"timeout_seconds": 300}}
     )
-    assert harness.until(lambda: files.c.job(a)["status"] == "running", 10)
+    assert harness.until(lambda: files.c.job(a)["status"] == "running", 20)
     staged = {"target_path": "/workspace/input/new.txt", "content_base64": "eA=="}
     jobs = [
         files.c.submit({"command": ["true"], "session_id": files.session, "input_files": [staged]}) for _ in range(20)

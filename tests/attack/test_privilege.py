@@ -228,7 +228,7 @@ def test_A25(isle):
     lines = harness.kernel_log_lines()
     r = attack(isle, "A25.py")
     held(r, "core limit (1, 1)", "HELD []")
-    if lines is not None:
+    if lines is not None and not harness.SHARED_HOST:  # the log is the whole host's
         assert harness.kernel_log_lines() - lines < 20
 
 
@@ -386,7 +386,7 @@ print("before", flush=True)
 if libc.syscall(317, 1, 0, prog): print("refused", flush=True)
 try: print("unheard", flush=True)
 except OSError: pass
-time.sleep(60)
+time.sleep(600)
 """
-    r = isle.command(["python3", "-c", code], "--timeout", "4", within=12)
+    r, _ = harness.in_time(isle.command, ["python3", "-c", code], seconds=4, ready=lambda r: len(r.lines) > 2)
     assert r.reason == "timeout" and r.lines == ["before", "refused", "unheard"], r.result

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 
 import harness
@@ -92,13 +92,13 @@ def test_who_has_much_hashed_keeps_nobody_waiting(both):
     mine, others = (c.post(SESSIONS, {}).data["session_id"] for c in (a, b))
     made = a.python("for n in range(100): open(str(n), 'w').truncate(10**9)", session_id=mine)
     assert made["success"], made
-    with asking(s, a, [f"{SESSIONS}/{mine}/files/{n}" for n in range(100)]):
-        begin = time.monotonic()
+    with asking(s, a, [f"{SESSIONS}/{mine}/files/{n}" for n in range(100)]) as calls:
         assert b.call("PUT", f"{SESSIONS}/{others}/files/x", body=b"x").status == 201
         assert b.get(f"{SESSIONS}/{others}/files/x").body == b"x"
         r = b.python("open('x', 'w').write('x')", artifacts=["x"])
         assert r["success"] and len(r["artifacts"]) == 1, r
-        assert time.monotonic() - begin < 5 * harness.SLOW
+        answered = select.select(calls, [], [], 0)[0]
+        assert len(answered) < 50, "it has waited for them"
     assert a.call("DELETE", f"{SESSIONS}/{mine}").status == 200
     left = ("kept/" + mine, "trash/*")
     assert harness.until(lambda: not [p for name in left for p in s.data.glob("serve/" + name)], 20)

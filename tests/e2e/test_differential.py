@@ -24,7 +24,7 @@ GRAMMARS = {"python": snippets_python, "javascript": snippets_javascript}
 SEED = os.environ.get("ISLE_TEST_SEED", "")
 PROGRAMS = 10000 if harness.LONG else 300
 WORKERS = 2
-ROUNDS = 3  # a program may race with its own timers: what a busy machine decides is not so each time
+ROUNDS = 10  # a program may race with its own timers: what a busy machine decides is not so each time
 SAMPLE = 400 if harness.LONG else 40
 SHOWN = 5  # failures in full
 

@@ -113,7 +113,7 @@ bool border_alive(struct border *b)
     struct plan_record r = {};
     int fds[PLAN_N_START_FDS];
     border_fds(fds, argv);
-    int e = border_ask(b, &q, fds, PLAN_N_START_FDS, PLAN_END, 10000, &r);
+    int e = border_ask(b, &q, fds, PLAN_N_START_FDS, PLAN_END, 30000, &r);
     border_fds_close(fds);
     if (!e && (r.error || r.status)) {
         border_check(b, "good-job", false, "error %d in step %u, status %x", r.error, r.step,

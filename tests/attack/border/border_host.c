@@ -151,10 +151,10 @@ void attack_processes(struct border *b)
 {
     struct plan_request q = {.op = PLAN_PREPARE};
     struct plan_record r = {};
-    int e = border_ask(b, &q, NULL, 0, PLAN_PARKED, 10000, &r);
+    int e = border_ask(b, &q, NULL, 0, PLAN_PARKED, 30000, &r);
     border_check(b, "prepare", !e && !r.error && r.shim_pid > 1 && r.main_pid > 1,
                  "answer %d, error %d in step %u", e, r.error, r.step);
-    usleep(100000); // pid 1 executes the shim, its last step, on its own
+    usleep(2000000); // pid 1 executes the shim, its last step, on its own
     const struct target targets[] = {
         {"launcher", b->seat.launcher_pid}, {"shim", r.shim_pid}, {"waiting", r.main_pid}};
     for (size_t i = 0; i < ARRAY_LEN(targets) && !e && !r.error; i++) {
@@ -167,7 +167,7 @@ void attack_processes(struct border *b)
     start.id = r.id;
     int fds[PLAN_N_START_FDS];
     border_fds(fds, argv);
-    e = e ? e : border_ask(b, &start, fds, PLAN_N_START_FDS, PLAN_END, 10000, &r);
+    e = e ? e : border_ask(b, &start, fds, PLAN_N_START_FDS, PLAN_END, 30000, &r);
     border_fds_close(fds);
     border_check(b, "waiting-still-runs", !e && !r.error && r.status == 5 << 8, "%d %d %x", e,
                  r.error, r.status);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-enum { PATIENCE_MS = 3000, MINE = PLAN_UID_WORKSPACE_0 + 40, OTHERS = PLAN_UID_WORKSPACE_0 + 41 };
+enum { PATIENCE_MS = 20000, MINE = PLAN_UID_WORKSPACE_0 + 40, OTHERS = PLAN_UID_WORKSPACE_0 + 41 };
 
 static const char *const true_argv[] = {"/bin/true", NULL};
 
@@ -278,7 +278,7 @@ static uint32_t sleeper(struct border *b, const char *workspace, uint32_t uid)
     struct plan_record r = {};
     int fds[PLAN_N_START_FDS];
     border_fds(fds, argv);
-    int e = border_ask(b, &q, fds, PLAN_N_START_FDS, PLAN_EXECUTED, 10000, &r);
+    int e = border_ask(b, &q, fds, PLAN_N_START_FDS, PLAN_EXECUTED, PATIENCE_MS, &r);
     border_fds_close(fds);
     return e || r.error ? 0 : r.id;
 }
@@ -301,9 +301,12 @@ static void attack_running(struct border *b)
     uint32_t tag = b->tag + 1;
     int e = border_ask(b, &q, NULL, 0, PLAN_KILL, PATIENCE_MS, &r);
     border_check(b, "kill-works", !e && !r.error && r.tag == tag, "%d %d", e, r.error);
-    usleep(300000);
-    refuse(b, "signal-dead", (struct plan_request){.op = PLAN_SIGNAL, .id = id, .signal = 9}, NULL,
-           0);
+    q = (struct plan_request){.op = PLAN_SIGNAL, .id = id, .signal = 9};
+    for (int i = 0; i < 200 && !e && !r.error; i++) { // soon it is nobody's number
+        usleep(100000);
+        e = border_ask(b, &q, NULL, 0, PLAN_SIGNAL, PATIENCE_MS, &r);
+    }
+    border_check(b, "signal-dead", !e && r.error > 0, "answer %d, error %d", e, r.error);
 }
 
 // Descriptors that are not what they should be. Whether the job fails or not, the launcher lives

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     fcntl(a, F_SETFL, O_NONBLOCK);
     while (write(a, data, sizeof data) > 0) { // nobody reads: what is left is waited for
     }
-    struct linger linger = {1, 20}, now = {0, 0};
+    struct linger linger = {1, 300}, now = {0, 0};
     len = sizeof now;
     int e = setsockopt(a, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
     getsockopt(a, SOL_SOCKET, SO_LINGER, &now, &len);

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 1 << 16, SECONDS = 8 };
+enum { STACK_BYTES = 1 << 16, SECONDS = 60 };
 
 static int n_files, n_locks;
 static volatile int taken;
