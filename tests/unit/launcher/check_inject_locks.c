@@ -44,7 +44,7 @@ void check_inject_locks(struct client *c)
         struct inject_plan plan = {.who = INJECT_LOOP, .target = call, .error = ENOMEM};
         snprintf(plan.only, sizeof plan.only, "%s", call == 1 ? "poll" : "openat");
         e = inject_locks_begin(c, &plan);
-        hits += inject_wait(600);
+        hits += inject_wait(1500);
     }
     inject_arm(c, NULL, &r, &left);
     e = e ? e : fd_write_all(pair[1], "x", 1);

@@ -58,7 +58,7 @@ static const char *left_over(int fds)
     static char text[512];
     const struct timespec ms = {.tv_nsec = 1000000};
     pid_t pid = 0;
-    for (int i = 0; i < 3000; i++) { // the last of its processes may be on its way
+    for (int i = 0; i < 20000; i++) { // the last of its processes may be on its way
         pid = waitpid(-1, NULL, WNOHANG);
         if (pid < 0) {
             break;
