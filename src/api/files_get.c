@@ -103,7 +103,7 @@ struct zip_call {
 static void zip_drop(struct file_call *f)
 {
     struct zip_call *z = (struct zip_call *)f;
-    zip_end(z->zip);
+    zip_end(z->zip, f->with->pool);
     free(z->piece);
     fd_close(z->folder);
     work_close(f->with->pool, z->spool);
@@ -135,7 +135,9 @@ static void zip_refuse(struct file_call *f, int error)
     if (error == -E2BIG) {
         api_fail(f->call, API_TOO_LARGE, "path: more than %d entries", ZIP_MAX_ENTRIES);
     } else {
-        file_call_fail(f, error == -EFBIG ? (int)FILES_TOO_BIG : error);
+        file_call_fail(f, error == -EFBIG    ? (int)FILES_TOO_BIG
+                          : error == -ENOSPC ? (int)FILES_FULL
+                                             : error);
     }
 }
 

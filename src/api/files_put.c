@@ -34,6 +34,7 @@ static void put_drop(struct file_call *f)
         memcpy(part, p->write.temp, sizeof part);
         p->write.temp[0] = '\0';
     }
+    work_close(f->with->pool, files_write_take_old(&p->write));
     files_write_drop(&p->write);
     if (*part) {
         sessions_trashed(f->with->sessions, part);

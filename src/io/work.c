@@ -260,7 +260,7 @@ void work_close(struct work_pool *p, int fd)
     struct closing *c = large ? malloc(sizeof *c) : NULL;
     if (c) {
         *c = (struct closing){.pool = p, .next = p->closings, .fd = fd};
-        c->work = (struct work){.run = close_run, .done = close_done, .ctx = c};
+        c->work = (struct work){.run = close_run, .done = close_done, .ctx = c, .background = true};
         if (work_queue(p, &c->work) == 0) {
             p->closings = c;
             return;

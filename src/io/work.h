@@ -35,7 +35,7 @@ int work_pool_new(struct loop *l, unsigned threads, struct work_pool **ret);
 int work_queue(struct work_pool *p, struct work *w);
 // Closes fd (-1 is harmless), on a thread where that may be the end of a large file: its blocks are
 // given back then. A pool of NULL has none.
-enum { WORK_CLOSE_BYTES = 16 << 20 };
+enum { WORK_CLOSE_BYTES = 256 << 10 }; // 64 blocks, which may lie apart
 void work_close(struct work_pool *p, int fd);
 // Pieces that were queued and whose `done` has not been called.
 unsigned work_waiting(const struct work_pool *p);

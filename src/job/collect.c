@@ -4,7 +4,28 @@
 #include "base/clock.h"
 #include "job/verdict.h"
 
-enum { COLLECT_MS = 5 }; // of the collection, at once
+enum {
+    COLLECT_MS = 5, // of the collection, at once
+    PACK_MS = 20,   // of an archive on a thread, then others have their turn there
+};
+
+static void pack(struct work *w)
+{
+    struct pipeline *p = w->ctx;
+    const uint64_t until = clock_now_ns() + PACK_MS * NS_PER_MS;
+    while (collection_pack(&p->collection) && clock_now_ns() < until) {
+    }
+}
+
+static void packed(struct work *w)
+{
+    struct pipeline *p = w->ctx;
+    if (p->unwanted) {
+        pipeline_next(p);
+    } else {
+        collect_more(p);
+    }
+}
 
 void collect_more(struct pipeline *p)
 {
@@ -14,6 +35,9 @@ void collect_more(struct pipeline *p)
     }
     uint64_t began = clock_now_ns();
     while (more && !p->held && !p->unwanted && clock_now_ns() - began < COLLECT_MS * NS_PER_MS) {
+        if (collection_packs(&p->collection) && tree_hand_over(p, pack, packed)) {
+            return;
+        }
         more = collection_step(&p->collection);
     }
     if (p->at != AT_COLLECT || (p->held && !p->unwanted)) {
@@ -41,6 +65,7 @@ static void collect(struct pipeline *p)
     }
     p->collection.workspace = p->workspace;
     p->collection.uid = p->owner;
+    p->collection.pool = p->place.pool;
     p->collect_timer = LOOP_TIMER_INIT(go_on, p);
     if (collection_begin(&p->collection)) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");

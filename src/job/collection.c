@@ -1,7 +1,9 @@
 #include "job/collection.h"
 
 #include "base/fd.h"
+#include "io/work.h"
 #include "job/pipeline.h"
+#include "workspace/disk.h"
 #include "workspace/names.h"
 #include "workspace/zip.h"
 
@@ -23,6 +25,13 @@ static void refuse(struct collection *c, const char *path, const char *why)
     if (c->refused) {
         c->refused(c->refused_ctx, path, why);
     }
+}
+
+// Somebody may have removed it meanwhile.
+static void close_large(const struct collection *c, int *fd)
+{
+    work_close(c->pool, *fd);
+    *fd = -1;
 }
 
 // ---- caps
@@ -179,7 +188,7 @@ static bool send_piece(struct collection *c)
         uint8_t digest[SHA256_BYTES];
         sha256_end(&c->sha, digest);
         sha256_hex(digest, a->sha256);
-        c->fd = fd_close(c->fd);
+        close_large(c, &c->fd);
     }
     return true;
 }
@@ -189,12 +198,13 @@ static bool send_piece(struct collection *c)
 static void end_zip(struct collection *c)
 {
     if (c->zip) {
-        c->config->zip->end(c->zip);
+        c->config->zip->end(c->zip, c->pool);
     }
     c->zip = NULL;
     c->folder = fd_close(c->folder);
     c->list = fd_close(c->list);
-    c->spool = fd_close(c->spool);
+    close_large(c, &c->spool);
+    c->packed = false;
 }
 
 static void refuse_zip(struct collection *c, int error)
@@ -238,7 +248,7 @@ static void begin_zip(struct collection *c)
 // The archive is whole: it is sent as a file is.
 static void zip_made(struct collection *c)
 {
-    AUTO_CLOSE int spool = fd_take(&c->spool);
+    int spool = fd_take(&c->spool);
     end_zip(c);
     if (lseek(spool, 0, SEEK_SET) < 0) {
         refuse(c, current(c)->path, strerror(errno));
@@ -247,20 +257,31 @@ static void zip_made(struct collection *c)
         c->fd = fd_take(&spool);
         c->opened.fd = -1;
     }
+    close_large(c, &spool);
+}
+
+bool collection_packs(const struct collection *c) { return c->zip && !c->packed; }
+
+bool collection_pack(struct collection *c)
+{
+    ssize_t n = c->config->zip->next(c->zip, c->chunk, STREAM_CHUNK_BYTES);
+    int e = n > 0 ? disk_spool(c->spool, c->chunk, (size_t)n) : 0;
+    c->zip_bytes += n > 0 ? (uint64_t)n : 0;
+    c->packed = true;
+    c->packed_len = e ? e : n;
+    return c->packed_len > 0 || c->packed_len == -EAGAIN;
 }
 
 static void zip_more(struct collection *c)
 {
-    ssize_t n = c->config->zip->next(c->zip, c->chunk, STREAM_CHUNK_BYTES);
-    if (n > 0) {
-        c->zip_bytes += (uint64_t)n;
-        n = fd_write_all(c->spool, c->chunk, (size_t)n);
-    } else if (n == 0) {
-        zip_made(c);
-        return;
+    if (!c->packed) {
+        collection_pack(c);
     }
-    if (n < 0 && n != -EAGAIN) {
-        refuse_zip(c, (int)n);
+    c->packed = false;
+    if (c->packed_len == 0) {
+        zip_made(c);
+    } else if (c->packed_len < 0 && c->packed_len != -EAGAIN) {
+        refuse_zip(c, (int)c->packed_len);
     }
 }
 
@@ -287,7 +308,7 @@ static void open_next(struct collection *c)
         c->fd = opened.fd;
         c->opened = opened;
     } else {
-        fd_close(opened.fd);
+        close_large(c, &opened.fd);
     }
 }
 
@@ -320,6 +341,6 @@ bool collection_step(struct collection *c)
 
 void collection_end(struct collection *c)
 {
-    c->fd = fd_close(c->fd);
+    close_large(c, &c->fd);
     end_zip(c);
 }

@@ -23,6 +23,7 @@ struct job;             // model/job.h
 struct job_sink;        // job/pipeline.h
 struct pipeline_config; // job/pipeline.h: the caps
 struct result;          // model/result.h
+struct work_pool;       // io/work.h
 struct zip;             // workspace/zip.h
 
 // All pointers and the workspace are the caller's and must outlive it.
@@ -37,6 +38,8 @@ struct collection {
     // Hears of each that is refused, not of the first alone; may be NULL.
     void (*refused)(void *ctx, const char *path, const char *why);
     void *refused_ctx;
+    // Who closes what may be large, where the steps are made on the loop; else NULL.
+    struct work_pool *pool;
 
     // its own
     size_t next;              // of job->artifacts
@@ -48,6 +51,8 @@ struct collection {
     struct zip *zip;          // the archive that is being made of a folder
     int folder, list, spool;  // that folder; the archive's directory; what is written of it
     uint64_t zip_bytes;
+    bool packed;        // a piece of the archive was made, and what came of it not looked at:
+    ssize_t packed_len; // as zip_next() says
 };
 
 // The parts that must not be 0 at first.
@@ -61,6 +66,11 @@ int collection_begin(struct collection *c);
 // first verdict stays, and what there is still reaches its owner. False: that was the last step, as
 // none is left or one broke off half-way.
 bool collection_step(struct collection *c);
+// Is the next step to make a piece of an archive, which may take its time? Then collection_pack()
+// makes it: on any thread, as it touches nothing but the collection's own, and a step has to
+// follow. True: it could go on at once.
+bool collection_packs(const struct collection *c);
+bool collection_pack(struct collection *c);
 // Closes what is open. Harmless where nothing is (COLLECTION_NONE).
 void collection_end(struct collection *c);
 

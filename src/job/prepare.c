@@ -253,7 +253,9 @@ void stage_prepare(struct pipeline *p)
         pipeline_next(p);
         return;
     }
-    p->much_to_stage = need.inodes > STAGE_HERE_INODES || need.bytes > STAGE_HERE_BYTES;
+    // What is replaced in a session may be a file of any size.
+    p->much_to_stage =
+        p->place.workspace || need.inodes > STAGE_HERE_INODES || need.bytes > STAGE_HERE_BYTES;
     struct lower_staged staged = {need.bytes, need.inodes - 1};
     p->staged_bytes = need.bytes;
     lower_job(&p->job, &p->config->host, &staged, &p->plan);

@@ -46,7 +46,7 @@ struct pipeline {
     int workspace;         // -1: none yet
     int measured; // the folder that `disk` counts: a session's, with its /tmp; -1: `workspace`
     struct disk disk;
-    bool much_to_stage; // files, folders or bytes
+    bool much_to_stage; // files, folders or bytes, or perhaps to replace
     struct stage_rest stage_rest;
     struct stage_error staging;
     void (*undone)(struct pipeline *p); // what waits until it is given back
@@ -68,10 +68,10 @@ struct pipeline {
     struct work check; // of a long result, once it has ended
     struct plan_record end;
     // tree.c: what is done to the workspace's tree, here or on a thread
-    struct work tree_work;        // while it is queued, `disk` or `removal` is the thread's
-    int tree_verdict;             // of the last piece: an enum disk_verdict or -errno
-    bool tree_is_small;           // it was counted at once
-    struct tree_removal *removal; // NULL: none under way
+    struct work tree_work; // while it is queued, `disk`, `removal` or the archive is the thread's
+    int tree_verdict;      // of the last piece: an enum disk_verdict or -errno
+    bool tree_is_small;    // it was counted at once
+    struct tree_removal *removal;          // NULL: none under way
     void (*tree_then)(struct pipeline *p); // what waits for the tree
     // collect.c
     struct collection collection;
@@ -108,6 +108,8 @@ void execute_undo(struct pipeline *p);
 void execute_disk_says(struct pipeline *p, int verdict);
 
 // tree.c
+// As p->tree_work. True: it will be done on a thread. The caller's to do else.
+bool tree_hand_over(struct pipeline *p, void (*run)(struct work *w), void (*done)(struct work *w));
 // The job's files are put into the workspace: p->tree_verdict and p->staging say how it ended.
 void tree_stage(struct pipeline *p, void (*then)(struct pipeline *p));
 // What is there before the job begins is counted: disk_first(). p->tree_verdict says how it ended.

@@ -15,16 +15,16 @@
 #include <string.h>
 
 enum {
-    HERE_MS = 1,        // of counting
-    HERE_ENTRIES = 128, // of a removal: about 2 ms
-    HERE_MB = 16,       // a file of more takes its time to be removed
-    PIECE_MS = 20,      // of counting on a thread, then others have their turn there
+    HERE_MS = 1,            // of counting
+    HERE_ENTRIES = 128,     // of a removal: about 2 ms
+    HERE_BYTES = 256 << 10, // as many files of one block take their time to be removed; so does one
+                            // file in so many pieces, or a folder that had so many names
+    PIECE_MS = 20,          // of counting on a thread, then others have their turn there
     PIECE_ENTRIES = 2000,
     PIECE_FILES = 16, // to be staged, with up to 63 folders each
 };
 
-// True: it will be done on a thread. The caller's to do else.
-static bool hand_over(struct pipeline *p, void (*run)(struct work *w), void (*done)(struct work *w))
+bool tree_hand_over(struct pipeline *p, void (*run)(struct work *w), void (*done)(struct work *w))
 {
     p->tree_work = (struct work){.run = run, .done = done, .ctx = p, .owner = p->place.owner};
     return p->place.pool && work_queue(p->place.pool, &p->tree_work) == 0;
@@ -51,7 +51,7 @@ static void staged(struct work *w)
 {
     struct pipeline *p = w->ctx;
     while (!p->tree_verdict && p->stage_rest.next < p->job.n_files && !p->unwanted) {
-        if (p->much_to_stage && hand_over(p, stage_piece, staged)) {
+        if (p->much_to_stage && tree_hand_over(p, stage_piece, staged)) {
             return;
         }
         stage_piece(&p->tree_work);
@@ -70,9 +70,12 @@ void tree_stage(struct pipeline *p, void (*then)(struct pipeline *p))
 
 // ---- counted
 
+static uint64_t longest_here(const struct pipeline *p) { return p->place.pool ? HERE_BYTES : 0; }
+
 static void look(struct work *w)
 {
     struct pipeline *p = w->ctx;
+    p->disk.folder_max = 0;
     p->tree_verdict = disk_look(&p->disk, PIECE_MS * NS_PER_MS);
 }
 
@@ -90,7 +93,8 @@ static void looked(struct work *w)
 
 void tree_look(struct pipeline *p)
 {
-    if (!p->disk.walking || !hand_over(p, look, looked)) {
+    if (!p->disk.walking || !tree_hand_over(p, look, looked)) {
+        p->disk.folder_max = longest_here(p);
         p->tree_verdict = disk_look(&p->disk, (p->place.pool ? HERE_MS : PIECE_MS) * NS_PER_MS);
         execute_disk_says(p, p->tree_verdict);
     }
@@ -99,12 +103,14 @@ void tree_look(struct pipeline *p)
 static void count_piece(struct work *w)
 {
     struct pipeline *p = w->ctx;
+    p->disk.folder_max = 0;
     p->tree_verdict = disk_first(&p->disk, PIECE_MS * NS_PER_MS);
 }
 
 static void settle_piece(struct work *w)
 {
     struct pipeline *p = w->ctx;
+    p->disk.folder_max = 0;
     p->tree_verdict = disk_settle(&p->disk, PIECE_MS * NS_PER_MS);
 }
 
@@ -112,7 +118,7 @@ static void go_on_counting(struct pipeline *p, void (*piece)(struct work *w),
                            void (*done)(struct work *w))
 {
     while (p->tree_verdict == DISK_MORE) {
-        if (hand_over(p, piece, done)) {
+        if (tree_hand_over(p, piece, done)) {
             return;
         }
         piece(&p->tree_work);
@@ -127,15 +133,17 @@ void tree_count(struct pipeline *p, void (*then)(struct pipeline *p))
 {
     p->tree_then = then;
     p->tree_work.ctx = p;
+    p->disk.folder_max = longest_here(p);
     p->tree_verdict = disk_first(&p->disk, HERE_MS * NS_PER_MS);
     counted(&p->tree_work);
 }
 
 static void settle_begin(struct pipeline *p)
 {
+    p->disk.folder_max = longest_here(p);
     p->tree_verdict = disk_settle(&p->disk, HERE_MS * NS_PER_MS);
-    p->tree_is_small = p->tree_verdict == DISK_FINE && !p->disk.walk.blind &&
-                       p->disk.used_bytes <= (uint64_t)HERE_MB << 20;
+    p->tree_is_small =
+        p->tree_verdict == DISK_FINE && !p->disk.walk.blind && p->disk.used_bytes <= HERE_BYTES;
     p->tree_work.ctx = p;
     settled(&p->tree_work);
 }
@@ -164,7 +172,7 @@ static void removed(struct work *w)
 {
     struct pipeline *p = w->ctx;
     while (p->removal) {
-        if (hand_over(p, remove_piece, removed)) {
+        if (tree_hand_over(p, remove_piece, removed)) {
             return;
         }
         remove_piece(&p->tree_work);

@@ -59,6 +59,12 @@ int disk_left(int fd, uint64_t *ret_bytes)
     return e;
 }
 
+int disk_spool(int fd, const void *data, size_t len)
+{
+    uint64_t left;
+    return !disk_left(fd, &left) && left < len ? -ENOSPC : fd_write_all(fd, data, len);
+}
+
 bool disk_at_floor(int fd)
 {
     uint64_t left;
@@ -142,19 +148,21 @@ static int judge(struct disk *d, const struct space *now)
     return verdict;
 }
 
-static int walk_for(struct walk *w, uint64_t max_ns)
+static int walk_for(struct disk *d, uint64_t max_ns)
 {
+    struct walk *w = &d->walk;
     uint64_t began = clock_now_ns();
     int e;
+    w->folder_max = d->folder_max;
     do {
         e = walk_step(w, STEP_ENTRIES);
-    } while (e == 0 && clock_now_ns() - began < max_ns);
+    } while (e == 0 && !w->waits && clock_now_ns() - began < max_ns);
     return e;
 }
 
 static int walk_on(struct disk *d, const struct space *now, uint64_t max_ns)
 {
-    int e = walk_for(&d->walk, max_ns);
+    int e = walk_for(d, max_ns);
     // enough is enough, even in mid-walk: a tree may grow faster than it is walked
     d->cut = e == 0 && (own_bytes(d) > d->may_bytes || own_entries(d) > d->may_entries);
     if (e == 0 && !d->cut) {
@@ -248,7 +256,7 @@ static int still_walk(struct disk *d, uint64_t max_ns)
         }
         d->still = true;
     }
-    return walk_for(&d->walk, max_ns);
+    return walk_for(d, max_ns);
 }
 
 static void still_end(struct disk *d, int walked)

@@ -34,8 +34,9 @@ struct disk {
     uint64_t may_bytes, may_entries;   // the same; more only for what began with more
     unsigned given_folders;            // in it beside stage_folders, that are nobody's use either
     uint64_t used_bytes, used_entries; // by the last walk
-    bool cut;     // that ended early, as it was enough for the verdict: more is there
-    bool walking; // a walk is under way: the next look goes on with it, which takes its time
+    bool cut;            // that ended early, as it was enough for the verdict: more is there
+    bool walking;        // a walk is under way: the next look goes on with it, which takes its time
+    uint64_t folder_max; // the caller's to set before each call, as that of walk.h
     // inner
     uint64_t first_free, walk_free, walk_free_inodes; // at the begin; at the last walk
     uint64_t walked_at_ns, walk_pause_ns;
@@ -67,6 +68,8 @@ uint64_t disk_floor(uint64_t total_bytes);
 // What may still be written to the file system of `fd` by whoever is not the service itself: 0 at
 // the floor, or when of its inodes fewer are free than the smaller of 10,000 and 5 %. 0 or -errno.
 int disk_left(int fd, uint64_t *ret_bytes);
+// Writes what is kept for a while only, and in nobody's share: -ENOSPC at the floor.
+int disk_spool(int fd, const void *data, size_t len);
 bool disk_at_floor(int fd); // nothing is left; false when nobody knows
 // May a record of so many bytes go to the store on that file system? It is written twice, to the
 // store's log and to its place, and leaves 16 MB for jobs to run. True also where nobody knows.

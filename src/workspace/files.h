@@ -163,6 +163,9 @@ int files_write_commit(struct files_write *w);
 // the file system has no leases or the file other names.
 int files_write_commit_over(struct files_write *w, const struct files_file *old, const void *data,
                             size_t len);
+// The file that was there, where If-Match has it open, else -1: the caller's to close, which takes
+// its time where somebody has removed a large one. Harmless as files_write_drop() is.
+int files_write_take_old(struct files_write *w);
 // Releases; what is not committed vanishes. Harmless on a zeroed, finished or failed one.
 void files_write_drop(struct files_write *w);
 

@@ -279,6 +279,12 @@ static void remove_temp(const struct files_write *w)
     }
 }
 
+int files_write_take_old(struct files_write *w)
+{
+    const bool begun = w->parent || w->fd; // not zeroed
+    return begun ? fd_take(&w->old.fd) : -1;
+}
+
 void files_write_drop(struct files_write *w)
 {
     if (w->temp[0]) {

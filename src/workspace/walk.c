@@ -131,10 +131,20 @@ static bool count(struct walk *w, int dir, const struct entry *d)
     return folder;
 }
 
+static bool is_long(int folder, uint64_t max)
+{
+    struct stat st;
+    return max > 0 && !fstat(folder, &st) && (uint64_t)st.st_size > max;
+}
+
 // The next buffer of the deepest level's listing; at its end the level above goes on.
 static void refill(struct walk *w)
 {
     struct walk_level *level = level_at(w, w->depth - 1);
+    w->waits = is_long(level->fd, w->folder_max);
+    if (w->waits) {
+        return;
+    }
     long n = syscall(SYS_getdents64, level->fd, level->chunk, WALK_CHUNK_BYTES);
     if (n <= 0) { // the end, or a folder that was removed under us
         pop(w);
@@ -163,7 +173,8 @@ static void advance(struct walk *w)
 int walk_step(struct walk *w, uint64_t max_entries)
 {
     uint64_t until = w->entries + max_entries;
-    while (w->depth > 0 && w->entries < until) {
+    w->waits = false;
+    while (w->depth > 0 && w->entries < until && !w->waits) {
         advance(w);
     }
     if (w->depth > 0) {

@@ -17,6 +17,10 @@ struct walk {
     uint64_t bytes;   // allocated, of everything below (a file of n links counts 1/n at each)
     uint64_t entries; // below the root
     bool blind;       // something could not be counted: unreadable, or moved meanwhile
+    bool waits;       // it has come to a folder of more bytes than folder_max
+    // The caller's to set: the listing of a longer folder is not read, where that is not 0. Of one
+    // that had many names once, all blocks are read in one call, which waits for the disk.
+    uint64_t folder_max;
     // inner
     struct walk_level {
         int fd;
@@ -35,7 +39,7 @@ struct walk {
 
 // Begins at `root` (kept by the caller). 0 or -errno.
 int walk_begin(struct walk *w, int root);
-// Counts up to about max_entries more. 1: done, 0: call again.
+// Counts up to about max_entries more. 1: done, 0: call again, with another folder_max if it waits.
 int walk_step(struct walk *w, uint64_t max_entries);
 // Releases; harmless at any time on a zeroed or finished one. The figures stay.
 void walk_end(struct walk *w);

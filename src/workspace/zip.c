@@ -2,6 +2,8 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "io/work.h"
+#include "workspace/disk.h"
 #include "workspace/listing.h"
 #include "workspace/names.h"
 #include "workspace/path.h"
@@ -184,19 +186,19 @@ int zip_begin(int folder, const struct zip_options *o, struct zip **ret)
         e = -ENOMEM;
     }
     if (e) {
-        zip_end(z);
+        zip_end(z, NULL);
         return e;
     }
     *ret = z;
     return 0;
 }
 
-void zip_end(struct zip *z)
+void zip_end(struct zip *z, struct work_pool *pool)
 {
     if (z) {
         listing_end(&z->listing);
         deflateEnd(&z->deflate); // refuses one that was not begun
-        fd_close(z->member.fd);
+        work_close(pool, z->member.fd);
         buf_free(&z->member.name);
         buf_free(&z->out);
         free(z);
@@ -209,7 +211,7 @@ static int end_member(struct zip *z)
     AUTO_BUF struct buf line = BUF_INIT(2 * UINT16_MAX);
     z->member.fd = fd_close(z->member.fd);
     put_directory_entry(&line, &z->member);
-    int e = line.error ? line.error : fd_write_all(z->o.spool, line.data, line.len);
+    int e = line.error ? line.error : disk_spool(z->o.spool, line.data, line.len);
     z->spooled_bytes += line.len;
     z->count.entries++;
     z->state = ENTRIES;

@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct work_pool; // io/work.h
 struct zip;
 
 struct zip_options {
@@ -31,16 +32,18 @@ struct zip_count {
 int zip_begin(int folder, const struct zip_options *o, struct zip **ret);
 // The archive's next bytes, at most `size`, after at most a bounded piece of work (about 2 ms).
 // Bytes; 0: it is whole; -EAGAIN: nothing to give yet, call again; else -errno: there will be no
-// whole archive.
+// whole archive. -ENOSPC also where the spool's disk is at its floor.
 ssize_t zip_next(struct zip *z, void *ret_data, size_t size);
 struct zip_count zip_count(const struct zip *z);
-void zip_end(struct zip *z); // NULL is harmless
+// NULL is harmless. The file that is being packed is closed by the pool, which may be NULL
+// (work_close()): somebody may have removed it meanwhile.
+void zip_end(struct zip *z, struct work_pool *pool);
 
 // The same by reference, for who is to make archives only in programs that load zlib.
 struct zip_ops {
     int (*begin)(int folder, const struct zip_options *o, struct zip **ret);
     ssize_t (*next)(struct zip *z, void *ret_data, size_t size);
-    void (*end)(struct zip *z);
+    void (*end)(struct zip *z, struct work_pool *pool);
 };
 extern const struct zip_ops zip_ops;
 

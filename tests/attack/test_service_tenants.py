@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import os
 import select
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
 
 import harness
@@ -143,6 +145,31 @@ def test_what_one_keeps_leaves_the_last_of_the_disk_to_the_store():
         disk = os.statvfs(s.data)
         assert disk.f_bavail * 20 >= disk.f_blocks, disk
         assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
+
+
+def test_archives_leave_the_last_of_the_disk_to_the_store():
+    """What is made of a folder before anybody keeps it, by a job and by an agent's tool."""
+    with small_disk(64, 800) as s, s.client(s.new_key("a")) as a:
+        session = a.post(SESSIONS, {}).data["session_id"]
+        code = "mkdir d; head -c 9000000 /dev/urandom > d/x"
+        assert a.wait(a.submit({"language": "bash", "code": code, "session_id": session}))["success"]
+        disk = os.statvfs(s.data)
+        (s.data / "filler").write_bytes(bytes((disk.f_bavail - disk.f_blocks // 20) * disk.f_bsize - (4 << 20)))
+        free, over = [], threading.Event()
+
+        def look() -> None:
+            while not over.is_set():
+                free.append(os.statvfs(s.data).f_bavail)
+
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            looking = pool.submit(look)
+            job = a.wait(a.submit({"command": ["true"], "artifacts": ["d"], "session_id": session}))
+            tool = a.post(f"{SESSIONS}/{session}/tools/artifact", {"paths": ["d"]}).data
+            over.set()
+            looking.result()
+        assert job["reason"] == "artifact" and "No space left" in job["error"], job
+        assert not tool["success"] and "No space left" in tool["error"], tool
+        assert min(free) >= disk.f_blocks // 20 - (1 << 20) // disk.f_bsize, (min(free), disk)
 
 
 def put(c, session: str, name: str, megabytes: float):

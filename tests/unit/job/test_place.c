@@ -8,9 +8,11 @@
 #include "job/pipeline.h"
 #include "plan/steps.h"
 #include "workspace/uids.h"
+#include "workspace/zip.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -28,7 +30,7 @@ struct bench {
     enum pipeline_lack lack;
     enum reason reason;
     int64_t queued_ms, disk_bytes;
-    char error[200];
+    char error[200], artifact[64];
     struct job back; // a job that was given back
 };
 
@@ -452,6 +454,97 @@ static void whoever_is_cancelled_while_his_workspace_goes_does_not_come_back(voi
     gate_ends_cancelled(&gate, &b, pool);
 }
 
+// What it replaces may be large, and its removal take its time.
+static void a_file_of_a_session_is_replaced_beside_the_loop(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct stat st;
+    struct work_pool *pool;
+    struct gate gate;
+    begin(&b);
+    int w = make_session(&b);
+    start_text(&b, "{\"command\":[\"x\"],"
+                   "\"input_files\":[{\"target_path\":\"old\",\"content_base64\":\"\"}]}");
+    assert_int_equal(work_pool_new(b.fake.loop, 1, &pool), 0);
+    pipeline_set_place(b.pipeline, &(struct pipeline_place){.workspace = "kept/s1",
+                                                            .fd = w,
+                                                            .uid = PLAN_UID_WORKSPACE_0,
+                                                            .bytes = 1 << 20,
+                                                            .pool = pool});
+    gate_close(&gate, pool);
+    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(work_waiting(pool), 2);
+    assert_int_equal(fstatat(w, "old", &st, 0), 0);
+    assert_true(st.st_size > 0);
+    pipeline_cancel(b.pipeline);
+    close(w);
+    gate_ends_cancelled(&gate, &b, pool);
+}
+
+// ---- archives
+
+static struct {
+    pthread_t loop;
+    int pieces, here, ended;
+} packing;
+
+static int pack_begin(int folder, const struct zip_options *o, struct zip **ret)
+{
+    (void)folder, (void)o;
+    *ret = (struct zip *)&packing;
+    return 0;
+}
+
+static ssize_t pack_next(struct zip *z, void *ret_data, size_t size)
+{
+    (void)z, (void)size;
+    packing.here += pthread_equal(packing.loop, pthread_self()) != 0;
+    memcpy(ret_data, "zip", 3);
+    return ++packing.pieces % 2 ? -EAGAIN : packing.pieces < 20 ? 3 : 0;
+}
+
+static void pack_end(struct zip *z, struct work_pool *pool)
+{
+    (void)z, (void)pool;
+    packing.ended++;
+}
+
+static int sink_artifact(void *ctx, const struct result_artifact *a, uint32_t mode)
+{
+    struct bench *b = ctx;
+    (void)mode;
+    snprintf(b->artifact, sizeof b->artifact, "%s %llu", a->filename,
+             (unsigned long long)a->size_bytes);
+    return 0;
+}
+
+// A folder may have had a million names, or hold files that nobody has read lately.
+static void an_archive_is_made_beside_the_loop(void **state)
+{
+    (void)state;
+    static const struct zip_ops ops = {pack_begin, pack_next, pack_end};
+    struct bench b;
+    struct work_pool *pool;
+    begin(&b);
+    packing.loop = pthread_self();
+    b.config.zip = &ops;
+    b.sink.artifact = sink_artifact;
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER ",\"artifacts\":[\"output\"]}");
+    assert_int_equal(work_pool_new(b.fake.loop, 1, &pool), 0);
+    pipeline_set_place(b.pipeline, &(struct pipeline_place){.pool = pool});
+    run_well(&b, started(&b).tag);
+    assert_int_equal(b.reason, REASON_OK);
+    assert_string_equal(b.artifact, "output.zip 27");
+    assert_int_equal(packing.pieces, 20);
+    assert_int_equal(packing.here, 0);
+    assert_int_equal(packing.ended, 1);
+    work_pool_free(pool);
+    end(&b);
+}
+
 static void a_folder_that_is_not_there_is_named(void **state)
 {
     (void)state;
@@ -491,6 +584,8 @@ int main(void)
         cmocka_unit_test(many_files_are_staged_and_removed_beside_the_loop),
         cmocka_unit_test(whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done),
         cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),
+        cmocka_unit_test(a_file_of_a_session_is_replaced_beside_the_loop),
+        cmocka_unit_test(an_archive_is_made_beside_the_loop),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,35 @@ static void a_deep_tree_that_is_moved_is_said_to_be_unseen(void **state)
     assert_true(w.blind);
 }
 
+// One that has lost its names is as long as ever, on many file systems, and read whole in one call.
+static void a_long_folder_is_left_to_who_can_wait(void **state)
+{
+    struct place *p = *state;
+    struct walk w;
+    struct disk d;
+    char name[64];
+    for (int i = 0; i < 20; i++) {
+        snprintf(name, sizeof name, "file%d", i);
+        fill(p->ws, name, 1);
+    }
+    assert_int_equal(walk_begin(&w, p->ws), 0);
+    w.folder_max = 1;
+    assert_int_equal(walk_step(&w, 1000), 0);
+    assert_true(w.waits);
+    assert_int_equal(w.entries, 0);
+    w.folder_max = 0;
+    assert_int_equal(walk_step(&w, 1000), 1);
+    assert_false(w.waits);
+    assert_int_equal(w.entries, 20);
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    d.folder_max = 1;
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_MORE);
+    d.folder_max = 0;
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    assert_int_equal(d.used_entries, 20);
+    disk_end(&d);
+}
+
 static void a_walk_can_be_given_up(void **state)
 {
     struct place *p = *state;
@@ -345,6 +374,7 @@ int main(void)
         PLACE_TEST(hard_links_and_holes_are_not_counted_twice),
         PLACE_TEST(a_tree_is_counted_however_deep_it_is),
         PLACE_TEST(a_deep_tree_that_is_moved_is_said_to_be_unseen),
+        PLACE_TEST(a_long_folder_is_left_to_who_can_wait),
         PLACE_TEST(a_walk_can_be_given_up),
         PLACE_TEST(more_than_the_limit_is_seen),
         PLACE_TEST(more_files_than_the_limit_are_seen),
