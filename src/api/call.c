@@ -434,6 +434,7 @@ int api_new(const struct api_config *config, struct api **ret)
         return -ENOMEM;
     }
     a->with = *config;
+    api_events_init(a);
     int e = api_access_init(a);
     e = e ? e : api_openapi_init(a);
     e = e ? e : api_auth_init(a);
@@ -451,6 +452,7 @@ void api_free(struct api *a)
         if (a->reading) { // its thread and its request are over
             api_call_release(a->reading);
         }
+        loop_timer_clear(a->with.loop, &a->events.turn);
         free(a->words);
         buf_free(&a->openapi);
         buf_free(&a->docs);

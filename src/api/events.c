@@ -6,10 +6,15 @@
 // both texts. A reader that comes back with it goes on from there, also after the job's end, when
 // the texts are those of the stored result. Positions count bytes of the text as it is told (UTF-8,
 // what was invalid replaced), which is how it stands in the result.
+//
+// Thousands may follow one job, so nobody is told at once: they stand in a line, of which each turn
+// of the loop tells as many as it has time for, each a few pieces, and then it is the next one's.
+#include "api/internal.h"
 #include "api/job_call.h"
 #include "api/route.h"
 #include "api/schema.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "codec/json_out.h"
 #include "codec/utf8.h"
@@ -21,7 +26,8 @@
 
 enum {
     PIECE_BYTES = 16 << 10,  // of a text, in one event
-    PIECES = 32,             // in one turn of the loop: others have theirs in between
+    PIECES = 8,              // at once: others have theirs in between
+    TELL_MS = 2,             // in one turn of the loop, all of them
     RESULT_PIECE = 64 << 10, // of the result, in one write
     EVENT_BYTES = 8 * PIECE_BYTES,
     NONE_YET = -1,
@@ -43,9 +49,11 @@ struct stream {
     // after the end
     size_t json_told;         // of the call's shared text
     yyjson_doc *parsed, *doc; // parsed: a thread's, until it is done
-    bool result_begun, full;  // full: room() or `more` comes
+    bool result_begun, full;  // full: room() comes
+    bool unread;              // the result is there, and is to be parsed
     unsigned pieces;          // of this turn
-    struct loop_timer more;
+    bool in_line;
+    struct stream *next; // in line
 };
 
 // ---- Positions ---------------------------------------------------------------------------------
@@ -58,14 +66,44 @@ static void write_id(const struct stream *s, char *ret, size_t size)
 
 // ---- Telling -----------------------------------------------------------------------------------
 
+// Its turn comes.
+static void tell_soon(struct stream *s)
+{
+    struct api_events *e = &s->call->api->events;
+    if (s->in_line) {
+        return;
+    }
+    s->in_line = true;
+    s->next = NULL;
+    *(e->last ? &e->last->next : &e->first) = s;
+    e->last = s;
+    if (!e->turn.due_ns) {
+        loop_timer_set(s->call->with->loop, &e->turn, 0);
+    }
+}
+
+static void leave_line(struct stream *s)
+{
+    struct api_events *e = &s->call->api->events;
+    struct stream **at = &e->first, *before = NULL;
+    while (s->in_line && *at != s) {
+        before = *at;
+        at = &before->next;
+    }
+    if (s->in_line) {
+        *at = s->next;
+        e->last = s->next ? e->last : before;
+        s->in_line = false;
+    }
+}
+
 // False: enough in this turn, though the reader takes more.
 static bool may_go_on(struct stream *s)
 {
     if (s->pieces++ < PIECES) {
         return true;
     }
-    s->full = true;
-    loop_timer_set(s->call->with->loop, &s->more, 0);
+    tell_soon(s);
     return false;
 }
 
@@ -221,7 +259,7 @@ static void tell(struct stream *s)
 
 // ---- The job's side ----------------------------------------------------------------------------
 
-static void changed(struct jobs_watch *w) { tell(w->ctx); }
+static void changed(struct jobs_watch *w) { tell_soon(w->ctx); }
 
 // Text and parsed, for as long as the reader takes. False: too much is held for readers already.
 static bool hold_result(struct stream *s, const char *json, size_t len)
@@ -244,13 +282,36 @@ static void result_parsed(struct api_call *c)
         http_abort(s->call->r); // no memory: the reader comes again
         return;
     }
-    tell(s);
+    tell_soon(s);
 }
 
 static void take_result(struct stream *s)
 {
-    api_work(s->call, s->call->shared_len, parse_result, result_parsed);
+    s->unread = true;
+    tell_soon(s);
 }
+
+// Of those in line the first ones, and whoever has more to be told stands behind all others again.
+static void tell_next(struct loop_timer *t)
+{
+    struct api *a = t->ctx;
+    struct stream *s;
+    const uint64_t until = clock_now_ns() + TELL_MS * NS_PER_MS;
+    while ((s = a->events.first) && clock_now_ns() < until) {
+        leave_line(s);
+        if (s->unread) {
+            s->unread = false;
+            api_work(s->call, s->call->shared_len, parse_result, result_parsed);
+        } else {
+            tell(s);
+        }
+    }
+    if (s && !t->due_ns) {
+        loop_timer_set(a->with.loop, t, 0);
+    }
+}
+
+void api_events_init(struct api *a) { a->events.turn = LOOP_TIMER_INIT(tell_next, a); }
 
 static void ended(struct jobs_watch *w, const struct result *r, const char *json, size_t len)
 {
@@ -265,16 +326,12 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
 
 // ---- The reader's side -------------------------------------------------------------------------
 
-static void go_on(struct stream *s)
+static void room(struct http_request *r)
 {
-    loop_timer_clear(s->call->with->loop, &s->more);
+    struct stream *s = ((struct api_call *)http_ctx(r))->ctx;
     s->full = false;
-    tell(s);
+    tell_soon(s);
 }
-
-static void room(struct http_request *r) { go_on(((struct api_call *)http_ctx(r))->ctx); }
-
-static void next_turn(struct loop_timer *t) { go_on(t->ctx); }
 
 static void gone(struct api_call *c) { http_abort(c->r); }
 
@@ -282,7 +339,7 @@ static void end(struct api_call *c)
 {
     struct stream *s = c->ctx;
     jobs_leave(c->with->jobs, &s->watch);
-    loop_timer_clear(c->with->loop, &s->more);
+    leave_line(s);
     yyjson_doc_free(s->parsed);
     free(s);
 }
@@ -353,7 +410,6 @@ static void get_events(struct api_call *c)
     }
     *s = (struct stream){
         .call = c, .heads = {{.event = "stdout"}, {.event = "stderr"}}, .status = NONE_YET};
-    s->more = LOOP_TIMER_INIT(next_turn, s);
     s->watch = (struct jobs_watch){.changed = changed, .ended = ended, .ctx = s};
     c->ctx = s;
     c->gone = gone;
@@ -367,7 +423,7 @@ static void get_events(struct api_call *c)
         return;
     }
     begin(s);
-    tell(s);
+    tell_soon(s);
 }
 
 static const struct api_route routes[] = {

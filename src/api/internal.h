@@ -5,6 +5,7 @@
 #include "api/call.h"
 
 #include "http/value.h"
+#include "io/loop.h"
 #include "store/key.h"
 
 enum {
@@ -52,6 +53,10 @@ struct api {
     char docs_policy[API_POLICY_BYTES];
     const struct http_server *server; // for figures; NULL: not known
     uint64_t answered[API_CLASSES];   // requests, by the first digit of their status
+    struct api_events {               // events.c: who may have something to be told
+        struct stream *first, *last;
+        struct loop_timer turn; // of the first ones
+    } events;
 };
 
 // access.c: 0, or false with the call failed.
@@ -73,6 +78,8 @@ void api_auth_forget(struct api *a, const char *key_id); // revoked
 void api_body_read(struct api_call *c);
 // A body that waits to be read is not any more. Harmless on others.
 void api_body_forget(struct api_call *c);
+
+void api_events_init(struct api *a);
 
 // later.c: what api_call_grow() holds is given back.
 void api_call_grown(struct api_call *c);

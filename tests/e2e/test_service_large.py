@@ -4,6 +4,7 @@ beside the loop."""
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import subprocess
 import time
@@ -119,6 +120,36 @@ def test_a_long_result_that_is_fetched(service: Service, probe):
     assert harness.until(lambda: len(service.get(f"{JOBS}/{ident}").data["stdout"]) == 8 << 20, 20)
     assert held(service, probe, f"{JOBS}/{ident}") < HELD_MS
     service.cancel(ident)
+
+
+def test_many_that_follow_one_job(service: Service, probe):
+    """What it prints at once is told to all of them, a few at a time, and so is its result."""
+    code = "import os, time\nprint('x' * 200000, flush=True)\nwhile not os.path.exists('go'): time.sleep(0.05)"
+    session = service.post(SESSIONS, {}).data["session_id"]
+    job = {"language": "python", "code": code, "limits": LIMITS, "session_id": session}
+    ident = service.submit(job)
+    with contextlib.ExitStack() as stack, selectors.DefaultSelector() as open_ones:
+        for _ in range(250):
+            s = stack.enter_context(asked(service, f"{JOBS}/{ident}/events"))
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            s.setblocking(False)
+            open_ones.register(s, selectors.EVENT_READ, [0, b""])
+        longest, told = 0.0, False
+        while open_ones.get_map():
+            longest = max(longest, probe())
+            for found, _ in open_ones.select(1):
+                data = found.fileobj.recv(1 << 20)
+                found.data[0] += len(data)
+                found.data[1] = (found.data[1] + data)[-64:]
+                assert data
+                if found.data[1].endswith(b"\n\n\r\n0\r\n\r\n"):
+                    assert found.data[0] > 400_000
+                    open_ones.unregister(found.fileobj)
+            if not told and all(k.data[0] > 200_000 for k in open_ones.get_map().values()):
+                told = True
+                assert service.call("PUT", f"{SESSIONS}/{session}/files/go", body=b"").status == 201
+    print(f"{longest:.1f} ms")
+    assert longest < HELD_MS
 
 
 def test_a_long_result_of_a_tool_and_of_a_node(service: Service, probe):
