@@ -126,7 +126,16 @@ static void go_on_counting(struct pipeline *p, void (*piece)(struct work *w),
     go_on(p);
 }
 
-static void counted(struct work *w) { go_on_counting(w->ctx, count_piece, counted); }
+static void counted(struct work *w)
+{
+    struct pipeline *p = w->ctx;
+    if (p->unwanted) {
+        go_on(p);
+    } else {
+        go_on_counting(p, count_piece, counted);
+    }
+}
+
 static void settled(struct work *w) { go_on_counting(w->ctx, settle_piece, settled); }
 
 void tree_count(struct pipeline *p, void (*then)(struct pipeline *p))

@@ -436,6 +436,42 @@ static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **s
     gate_ends_cancelled(&gate, &b, pool);
 }
 
+// What is above its limit may be a large tree: it is counted beside the loop, and no further than
+// anybody waits for it.
+static void whoever_is_cancelled_while_his_session_is_counted_ends(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    struct gate gate;
+    char name[32];
+    begin(&b);
+    int w = make_session(&b);
+    for (int i = 0; i < 20000; i++) {
+        snprintf(name, sizeof name, "%d", i);
+        assert_int_equal(symlinkat("x", w, name), 0);
+    }
+    assert_int_equal(work_pool_new(b.fake.loop, 1, &pool), 0);
+    gate_close(&gate, pool);
+    struct pipeline_place place = {.workspace = "kept/s1",
+                                   .fd = w,
+                                   .uid = PLAN_UID_WORKSPACE_0,
+                                   .bytes = -1,
+                                   .entries = -1,
+                                   .pool = pool};
+    start_text(&b, "{\"command\":[\"x\"],\"limits\":{\"disk_mb\":1}}");
+    pipeline_set_place(b.pipeline, &place);
+    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(work_waiting(pool), 2);
+    pipeline_cancel(b.pipeline);
+    loop_step(b.fake.loop, 0);
+    assert_int_equal(b.done, 0);
+    close(w);
+    gate_ends_cancelled(&gate, &b, pool);
+}
+
 // It would begin again, and nobody would cancel it once more.
 static void whoever_is_cancelled_while_his_workspace_goes_does_not_come_back(void **state)
 {
@@ -583,6 +619,7 @@ int main(void)
         cmocka_unit_test(what_is_above_its_limit_may_stay),
         cmocka_unit_test(many_files_are_staged_and_removed_beside_the_loop),
         cmocka_unit_test(whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done),
+        cmocka_unit_test(whoever_is_cancelled_while_his_session_is_counted_ends),
         cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),
         cmocka_unit_test(a_file_of_a_session_is_replaced_beside_the_loop),
         cmocka_unit_test(an_archive_is_made_beside_the_loop),
