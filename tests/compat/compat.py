@@ -26,7 +26,7 @@ CACHE = pathlib.Path(os.environ.get("ISLE_DATA", "/var/lib/isle")) / "cache" / "
 SETS = CACHE / "sets"
 BARE_UID = 64000
 TIMEOUT_S = 600
-TRIES = 3
+TRIES = 6
 WORKERS = 4
 # Mostly waits and sleeps: more than a CPU's worth of them go side by side.
 LIMITS = ("--memory", "1024", "--cpus", str(min(2, len(os.sched_getaffinity(0)))))

@@ -47,7 +47,7 @@ const checks = {
     const watcher = fs.watch('.');
     const seen = once(watcher, 'change');
     fs.writeFileSync('watched', 'x');
-    await Promise.race([seen, sleep(3000).then(() => assert.fail('nothing seen'))]);
+    await Promise.race([seen, sleep(20000, null, { ref: false }).then(() => assert.fail('nothing seen'))]);
     watcher.close();
   },
   async fs_watch_tmp_recursive() {
@@ -55,7 +55,7 @@ const checks = {
     const watcher = fs.watch(dir, { recursive: true });
     const seen = once(watcher, 'change');
     fs.mkdirSync(`${dir}/sub`);
-    await Promise.race([seen, sleep(3000).then(() => assert.fail('nothing seen'))]);
+    await Promise.race([seen, sleep(20000, null, { ref: false }).then(() => assert.fail('nothing seen'))]);
     watcher.close();
   },
   async streams() {

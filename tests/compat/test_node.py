@@ -17,7 +17,9 @@ def run_snippet(isle: harness.Isle) -> compat.Outcomes:
     code = PROGRAM.read_text().replace("main(process.argv[2]);", 'await main("/workspace/out.jsonl");')
     assert "await main(" in code
     with tempfile.TemporaryDirectory(prefix="compat-") as out:
-        r = isle.js(code, *compat.LIMITS, "--artifact", "out.jsonl", "--output-dir", out, within=90)
+        r = isle.js(
+            code, *compat.LIMITS, "--timeout", "300", "--artifact", "out.jsonl", "--output-dir", out, within=360
+        )
         assert r.reason == "ok", (r.result["error"], r.stderr[-1000:])
         return compat.read_log((pathlib.Path(out) / "out.jsonl").read_text())
 

@@ -552,7 +552,7 @@ def watch(**options):
     observer.schedule(Handler(), ".", **options)
     observer.start()
     pathlib.Path("new").write_text("x")
-    for _ in range(100):
+    for _ in range(1500):
         if seen:
             break
         time.sleep(0.02)
