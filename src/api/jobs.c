@@ -71,8 +71,9 @@ static void answer_accepted(struct submit *s)
     struct buf data = BUF_INIT(256);
     json_begin(&data, NULL, '{');
     json_put_text(&data, "job_id", s->id);
-    json_put_text(&data, "status",
-                  status_names[jobs_status(s->call->with->jobs, s->id, STATUS_QUEUED)]);
+    struct store_job row = {.status = STATUS_QUEUED};
+    jobs_row_now(s->call->with->jobs, s->id, &row);
+    json_put_text(&data, "status", status_names[row.status]);
     json_end(&data, '}');
     api_reply(s->call, 202, &data);
 }
@@ -156,28 +157,6 @@ static void get_job(struct api_call *c)
 
 // ---- List --------------------------------------------------------------------------------------
 
-static void on_row(void *ctx, const struct store_record *r)
-{
-    struct api_call *c = ctx;
-    const struct store_job *j = &r->job;
-    struct buf *out = api_page_row(c, j->id, 0);
-    if (!out) {
-        return;
-    }
-    char id[STORE_ID_MAX + 1];
-    snprintf(id, sizeof id, "%.*s", (int)j->id.len, j->id.data);
-    enum job_status status = jobs_status(c->with->jobs, id, (enum job_status)j->status);
-    json_begin(out, NULL, '{');
-    json_put_bytes(out, "job_id", j->id.data, j->id.len);
-    json_put_text(out, "status", status_names[status]);
-    json_put_bytes(out, "reason", j->reason.data, j->reason.len);
-    json_put_bytes(out, "session_id", j->session.data, j->session.len);
-    json_put_time(out, "submitted_at", j->submitted_ms);
-    json_put_time(out, "started_at", j->started_ms);
-    json_put_time(out, "ended_at", j->ended_ms);
-    json_end(out, '}');
-}
-
 // -1: any.
 static int status_of(const char *text)
 {
@@ -186,6 +165,32 @@ static int status_of(const char *text)
         i--;
     }
     return i;
+}
+
+static void on_row(void *ctx, const struct store_record *r)
+{
+    struct api_call *c = ctx;
+    struct store_job j = r->job;
+    struct buf *out = api_page_row(c, j.id, 0);
+    if (!out) {
+        return;
+    }
+    char id[STORE_ID_MAX + 1];
+    snprintf(id, sizeof id, "%.*s", (int)j.id.len, j.id.data);
+    jobs_row_now(c->with->jobs, id, &j);
+    int wanted = status_of(api_query(c, "status"));
+    if (wanted >= 0 && (int)j.status != wanted) { // since its row was written
+        return;
+    }
+    json_begin(out, NULL, '{');
+    json_put_bytes(out, "job_id", j.id.data, j.id.len);
+    json_put_text(out, "status", status_names[j.status]);
+    json_put_bytes(out, "reason", j.reason.data, j.reason.len);
+    json_put_bytes(out, "session_id", j.session.data, j.session.len);
+    json_put_time(out, "submitted_at", j.submitted_ms);
+    json_put_time(out, "started_at", j.started_ms);
+    json_put_time(out, "ended_at", j.ended_ms);
+    json_end(out, '}');
 }
 
 static void list_jobs(struct api_call *c)

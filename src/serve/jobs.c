@@ -364,10 +364,18 @@ void jobs_view(const struct jobs_watch *w, struct jobs_view *ret)
 
 // ---- Cancel ------------------------------------------------------------------------------------
 
-enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded)
+void jobs_row_now(const struct jobs *j, const char *id, struct store_job *row)
 {
     const struct task *t = task_find(j, NULL, id);
-    return t ? t->status : recorded;
+    if (!t) {
+        return;
+    }
+    row->status = t->status;
+    row->started_ms = t->started_ms ? t->started_ms : row->started_ms;
+    if (t->status >= STATUS_COMPLETED) {
+        row->reason = store_text_of(reason_names[t->verdict]);
+        row->ended_ms = t->ended_ms;
+    }
 }
 
 int jobs_cancel(struct jobs *j, const char *team, const char *id)

@@ -157,9 +157,9 @@ void jobs_result_hold(const struct result *r);
 void jobs_result_release(const struct result *r);
 // About how many bytes it has as JSON, at least.
 size_t jobs_result_bytes(const struct result *r);
-// How far a job is that the store's record says waits or runs: memory is ahead of it. `recorded`
-// where nothing is known of it here.
-enum job_status jobs_status(const struct jobs *j, const char *id, enum job_status recorded);
+// Brings a row of the list up to now, where memory is ahead of it: status and times, and the reason
+// of a job whose end the store has not taken yet.
+void jobs_row_now(const struct jobs *j, const char *id, struct store_job *row);
 // Cancels what waits or runs; harmless for what is about to end. 0, or -ENOENT: not here (it has
 // ended, or there is none).
 int jobs_cancel(struct jobs *j, const char *team, const char *id);

@@ -159,7 +159,7 @@ static void record(struct task *t)
     w.job.reason = store_text_of(reason_names[t->verdict]);
     w.job.submitted_ms = t->submitted_ms;
     w.job.started_ms = t->started_ms;
-    w.job.ended_ms = clock_wall_ms();
+    w.job.ended_ms = t->ended_ms;
     w.job.result = (struct store_text){t->json ? t->json : "", t->json_len};
     w.job.epoch = j->epoch;
     int e = store_write(j->config.store, &w, on_recorded, t);
@@ -219,6 +219,7 @@ void task_ended(struct task *t, struct result *r)
     t->written = NULL;
     t->status = result_status(r);
     t->verdict = r->reason;
+    t->ended_ms = r->completed_at ? r->completed_at : clock_wall_ms();
     jobs_count_ended(j, t, r);
     log_ended(t, r);
     if (j->config.doubt && task_sandbox_failed(t, r)) {

@@ -52,7 +52,7 @@ struct task {
     enum task_at at;
     struct queue_entry entry;
     int kind; // for jobs_stats: enum language
-    int64_t submitted_ms, started_ms;
+    int64_t submitted_ms, started_ms, ended_ms;
     uint64_t timeout_ms;
     uint64_t tool_timeout_ms; // from its submission on; 0: no call of a tool
     uint64_t held_bytes;      // of `job`, while it waits

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import struct
 import subprocess
 import threading
@@ -292,6 +293,25 @@ def test_jobs_are_listed_newest_first_in_pages(api):
     ):
         a = api.get(f"{service.JOBS}?{query}")
         assert a.status == 422 and name in a.msg, a.body
+
+
+def test_the_list_and_the_job_say_the_same(narrow):
+    """Also while the store has not taken how it ended; and of a status the list has no other."""
+    ident = narrow.submit(SLEEP)
+    until_status(narrow, ident, "running")
+    with contextlib.closing(sqlite3.connect(service_faults.store_file(narrow), isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        narrow.cancel(ident)
+        r = until_status(narrow, ident, "cancelled")
+        (row,) = narrow.get(f"{service.JOBS}?limit=1").data["items"]
+        assert row["job_id"] == ident
+        assert (row["status"], row["reason"]) == (r["status"], r["reason"]) == ("cancelled", "cancelled")
+        assert row["ended_at"] == r["metadata"]["completed_at"] and row["started_at"] == r["metadata"]["started_at"]
+        assert narrow.get(f"{service.JOBS}?status=running").data["items"] == []
+        db.execute("ROLLBACK")
+    assert narrow.wait(ident)["reason"] == "cancelled"
+    (stored,) = narrow.get(f"{service.JOBS}?limit=1&status=cancelled").data["items"]
+    assert stored == row
 
 
 def test_no_job_of_that_id(api):
