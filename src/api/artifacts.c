@@ -66,7 +66,7 @@ static void send_artifact(struct api_call *c)
         return;
     }
     if (fd < 0) {
-        api_fail(c, API_INTERNAL, "name: %s", strerror(-fd));
+        api_fail_system(c, "name", fd);
         return;
     }
     if (etag && http_condition(c->r, etag) == 412) {

@@ -189,6 +189,15 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
     va_end(args);
 }
 
+void api_fail_system(struct api_call *c, const char *what, int error)
+{
+    if (error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN) {
+        api_fail_later(c, API_UNAVAILABLE, BUSY_RETRY_S, "%s: %s", what, strerrordesc_np(-error));
+    } else {
+        api_fail(c, API_INTERNAL, "%s: %s", what, strerrordesc_np(-error));
+    }
+}
+
 void api_fail_busy(struct api_call *c)
 {
     api_fail_later(c, API_UNAVAILABLE, BUSY_RETRY_S, "too many large results are being read");

@@ -153,6 +153,8 @@ void api_fail(struct api_call *c, enum api_code code, const char *format, ...)
 // 429 and 503, with Retry-After.
 void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after_s,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+// WHAT: what the system said (-errno): 503 where it is short of something, else 500.
+void api_fail_system(struct api_call *c, const char *what, int error);
 // What is being made of the answer has come to so many bytes, which count until it is handed over.
 // False: too much is held (api_fail_busy()), or the call is over.
 bool api_call_grow(struct api_call *c, size_t bytes);

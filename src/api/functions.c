@@ -296,7 +296,7 @@ static void page_taken(struct work *w)
     } else if (x->error == -EMSGSIZE || x->tools.error == -EMSGSIZE) {
         api_fail(x->call, API_TOO_LARGE, "the schemas are above %d bytes together", LIST_BYTES);
     } else if (x->error) {
-        api_fail(x->call, API_INTERNAL, "the tools cannot be read: %s", strerrordesc_np(-x->error));
+        api_fail_system(x->call, "the tools cannot be read", x->error);
     } else if (!api_call_grow(x->call, x->tools.len + x->left_out.len + x->held.len)) {
         api_fail_busy(x->call);
     } else if (x->n < PAGE_TOOLS) {

@@ -86,7 +86,7 @@ char *file_call_path(struct api_call *c, const char *field, const char *path, si
         }
     }
     if (e && e != -EINVAL && e != -EMSGSIZE) {
-        api_fail(c, API_INTERNAL, "%s: %s", field, strerror(-e));
+        api_fail_system(c, field, e);
     }
     return below;
 }
@@ -144,7 +144,7 @@ void file_call_fail(struct file_call *f, int refusal)
         {FILES_BUSY, API_EXISTS},
     };
     if (refusal < 0) {
-        api_fail(f->call, API_INTERNAL, "path: %s", strerror(-refusal));
+        api_fail_system(f->call, "path", refusal);
         return;
     }
     enum api_code code = API_INTERNAL;

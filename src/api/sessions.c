@@ -50,7 +50,7 @@ void api_fail_session(struct api_call *c, int refusal)
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "session: the store cannot take it now");
         break;
     default:
-        api_fail(c, API_INTERNAL, "session: %s", strerror(-refusal));
+        api_fail_system(c, "session", refusal);
     }
 }
 

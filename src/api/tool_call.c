@@ -215,7 +215,7 @@ static void parse_done(struct work *w)
     } else if (t->error == -EINVAL) {
         api_fail(t->call, API_VALIDATION, "%s", buf_text(&t->faults));
     } else if (t->error) {
-        api_fail(t->call, API_INTERNAL, "tool: %s", strerrordesc_np(-t->error));
+        api_fail_system(t->call, "tool", t->error);
     } else {
         t->parsed(t);
     }

@@ -469,7 +469,7 @@ static void was_read(struct work *w)
     if (!i->call) {
         import_free(i);
     } else if (i->error) {
-        api_fail(i->call, API_INTERNAL, "tools: %s", strerrordesc_np(-i->error));
+        api_fail_system(i->call, "tools", i->error);
     } else if (i->faults.len) {
         api_fail(i->call, API_VALIDATION, "%s", buf_text(&i->faults));
     } else {

@@ -182,7 +182,7 @@ static void prepared(struct work *w)
     } else if (x->error == -EINVAL) {
         fail_tool(x);
     } else {
-        api_fail(x->call, API_INTERNAL, "the tool cannot be read: %s", strerrordesc_np(-x->error));
+        api_fail_system(x->call, "the tool cannot be read", x->error);
     }
 }
 

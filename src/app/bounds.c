@@ -2,17 +2,39 @@
 
 #include "plan/plan.h"
 
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
-enum { MAX_SLOTS = PLAN_MAX_SANDBOXES - 8 }; // some are parked, or on trial
+enum {
+    MAX_SLOTS = PLAN_MAX_SANDBOXES - 8, // some are parked, or on trial
+    OWN_FDS = 64,
+    JOB_FDS = 10,
+};
+
+// What is not kept for connections (passed.c) does for so many jobs; the launcher, which has the
+// same limit, needs less for each.
+uint32_t bounds_slots_by_descriptors(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur / 2 >= OWN_FDS + MAX_SLOTS * JOB_FDS) {
+        return MAX_SLOTS;
+    }
+    return l.rlim_cur / 2 < OWN_FDS + JOB_FDS ? 1 : (uint32_t)(l.rlim_cur / 2 - OWN_FDS) / JOB_FDS;
+}
+
+uint32_t bounds_slots_wanted(const struct conf *c)
+{
+    int64_t slots = c->number[SETTING_WORKER_CONCURRENCY];
+    slots = slots ? slots : get_nprocs();
+    return slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS;
+}
 
 struct jobs_limits bounds_jobs(const struct conf *c)
 {
     const int64_t *n = c->number;
-    int64_t slots = n[SETTING_WORKER_CONCURRENCY];
-    slots = slots ? slots : get_nprocs();
+    const uint32_t wanted = bounds_slots_wanted(c), most = bounds_slots_by_descriptors();
     return (struct jobs_limits){
-        .queue = {.slots = slots < MAX_SLOTS ? (uint32_t)slots : MAX_SLOTS,
+        .queue = {.slots = wanted < most ? wanted : most,
                   .team_running = (uint32_t)n[SETTING_TEAM_CONCURRENCY],
                   .waiting = (uint32_t)n[SETTING_QUEUE_LIMIT],
                   .team_waiting = (uint32_t)n[SETTING_QUEUE_TEAM_LIMIT]},

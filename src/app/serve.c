@@ -281,6 +281,7 @@ static const struct part {
     {"event loop", open_loop},
     {"log", open_log},
     {"isolation", tell_isolation},
+    {"slots", serve_tell_slots},
     {"launcher's socket", open_runner},
     {"threads", open_pool},
     {"store", open_store},

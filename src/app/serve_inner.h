@@ -51,6 +51,8 @@ void serve_tell(struct serve *s, enum talk_note what);
 void serve_log_settings(const struct serve *s, enum log_format *ret_format,
                         enum log_level *ret_least);
 struct sessions_config serve_sessions_config(const struct serve *s);
+// In the log, where fewer jobs can run at once than the settings ask for. 0.
+int serve_tell_slots(struct serve *s);
 // The front has told something: for s->front.
 void serve_front_ready(struct loop_watch *w, uint32_t events);
 

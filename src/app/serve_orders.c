@@ -56,6 +56,16 @@ static void tell_changes(struct serve *s, const struct conf_changes *changes)
     }
 }
 
+int serve_tell_slots(struct serve *s)
+{
+    const uint32_t most = bounds_slots_by_descriptors();
+    if (bounds_slots_wanted(s->conf) > most) {
+        log_say(s->log, LOG_WARNING, "fewer jobs run at once than are set", LOG_I("slots", most),
+                LOG_T("why", "the limit of open files (ulimit -Hn, LimitNOFILE=)"));
+    }
+    return 0;
+}
+
 // What is live in the settings reaches everybody who has a copy of it.
 static void use_settings(struct serve *s)
 {
@@ -66,6 +76,7 @@ static void use_settings(struct serve *s)
     ready_disable(s->ready, limits.disabled ? JOBS_DISABLED_TEXT : NULL);
     sessions_change(s->sessions, &sessions);
     shares_change(s->shares, bounds_team_bytes(s->conf));
+    serve_tell_slots(s);
 }
 
 static void refuse_settings(struct serve *s, const char *why)
@@ -102,18 +113,18 @@ static void reload(struct serve *s, const struct talk_reload *what)
         reload_file(s, *next);
         *next = fd_close(*next);
         next++;
-    } else if (what->file_error) {
-        refuse_settings(s, strerror((int)what->file_error));
+    } else if (what->file_error || what->file) {
+        refuse_settings(s, strerror(what->file_error ? (int)what->file_error : EMFILE));
     }
     if (what->audit && *next >= 0) {
         int former = s->audit;
         s->audit = fd_take(next);
         log_change_files(s->log, STDERR_FILENO, s->audit);
         fd_close(former);
-    } else if (what->audit_error) {
+    } else if (what->audit_error || what->audit) {
         log_say(s->log, LOG_ERROR, "audit log not opened again",
                 LOG_T("file", s->conf->text[SETTING_AUDIT_LOG]),
-                LOG_T("error", strerror((int)what->audit_error)),
+                LOG_T("error", strerror(what->audit_error ? (int)what->audit_error : EMFILE)),
                 LOG_T("effect", "the former one goes on"));
     }
     serve_tell(s, TALK_RELOADED);

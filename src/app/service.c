@@ -218,7 +218,7 @@ static void receive(struct service *s)
     if (n == -EAGAIN) {
         return;
     }
-    if (n <= 0) { // the front is gone, and with it whoever wanted the job
+    if (n <= 0 || fds[0] == -EMFILE) { // the front is gone, and with it whoever wanted the job
         give_up(s);
         return;
     }

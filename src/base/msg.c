@@ -84,7 +84,9 @@ ssize_t msg_recv(int sock, void *ret_data, size_t len, int *ret_fds, int max, pi
             close(ret_fds[i]);
             ret_fds[i] = -1;
         }
-        return -EMSGSIZE;
     }
-    return got;
+    if (m.msg_flags & MSG_CTRUNC && max > 0) {
+        ret_fds[0] = -EMFILE;
+    }
+    return m.msg_flags & MSG_TRUNC ? -EMSGSIZE : got;
 }

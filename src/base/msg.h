@@ -13,8 +13,9 @@ int msg_send(int sock, const void *data, size_t len, const int *fds, int n, int 
 
 // Receives one record. Bytes, 0 at the end, -errno. ret_fds[0..max) become descriptors (CLOEXEC,
 // owned by the caller) or -1; surplus ones are closed. A record longer than len is -EMSGSIZE, its
-// descriptors closed. ret_pid (may be NULL): the sender's pid where SO_PASSCRED is on, else
-// untouched.
+// descriptors closed. Where there is no room for the descriptors that came, they are lost,
+// ret_fds[0] is -EMFILE, and the record is told all the same. ret_pid (may be NULL): the sender's
+// pid where SO_PASSCRED is on, else untouched.
 ssize_t msg_recv(int sock, void *ret_data, size_t len, int *ret_fds, int max, pid_t *ret_pid,
                  int flags);
 

@@ -97,12 +97,14 @@ static void running(struct pipeline *p, const struct plan_record *rec)
     }
 }
 
-// For want of something that comes back, and may it be tried again? Standard input may have been
-// read already.
+// For want of something that comes back, or as the sandbox that was prepared ahead had been killed,
+// and may it be tried again? Standard input may have been read already.
 static bool never_began(const struct pipeline *p, const struct plan_record *rec)
 {
     static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSPC};
-    bool short_of = false;
+    const bool killed =
+        rec->error == ECHILD || (rec->error == ENOENT && rec->step == PLAN_STEP_check);
+    bool short_of = killed && p->plan.start.id && p->sink->lacking;
     for (size_t i = 0; i < ARRAY_LEN(shortages); i++) {
         short_of = short_of || rec->error == shortages[i];
     }
@@ -284,6 +286,9 @@ void stage_execute(struct pipeline *p)
     p->result.execute_started_at = clock_wall_ms();
     pipeline_tell(p, STATUS_RUNNING);
     e = start(p);
+    if (e && p->plan.start.id) { // it was taken, so that nobody else ends it
+        runner_kill(p->runner, p->plan.start.id);
+    }
     if (e == -ENOMEM || e == -EMFILE || e == -ENFILE || e == -EAGAIN) {
         pipeline_lacks(p, PIPELINE_NO_MEMORY, "the sandbox cannot be asked for", e);
     } else if (e) {

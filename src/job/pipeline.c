@@ -134,6 +134,7 @@ static void init(struct pipeline *p)
                                         .chunk = p->chunk,
                                         COLLECTION_NONE};
     execute_init(p);
+    tree_init(p);
     p->begin = LOOP_TIMER_INIT(begin, p);
     result_init(&p->result, p->job.id, (size_t)p->job.limits.value[LIMIT_STDOUT] * 1024,
                 (size_t)p->job.limits.value[LIMIT_STDERR] * 1024);
@@ -234,6 +235,7 @@ void pipeline_free(struct pipeline *p)
         }
         release(p, nothing_more);
     }
+    loop_timer_clear(p->loop, &p->remove_again);
     tree_drop(p);
     job_done(&p->job);
     result_done(&p->result);

@@ -95,6 +95,10 @@ static void staged(struct pipeline *p)
         pipeline_lacks(p, PIPELINE_NO_DISK, disk_is_full, e);
         return;
     }
+    if (e && p->sink->lacking && lack_of(e) == PIPELINE_NO_MEMORY) {
+        cannot(p, cannot_make, e);
+        return;
+    }
     if (e) {
         verdict_staging(&p->result, e, p->staging.text);
     } else {
@@ -146,13 +150,13 @@ static void stage(struct pipeline *p)
 static void tmpfs_made(struct runner_call *c, const struct plan_record *rec, int fd)
 {
     struct pipeline *p = c->ctx;
+    p->has_tmpfs = fd >= 0 || (rec->error == EMFILE && rec->id); // then it is there all the same
+    p->plan.start.workspace_no = rec->id;
     if (rec->error || fd < 0) {
         fd_close(fd);
         cannot(p, cannot_make, rec->error ? -rec->error : -EIO);
         return;
     }
-    p->has_tmpfs = true;
-    p->plan.start.workspace_no = rec->id;
     p->workspace = fd;
     if (p->result.reason != REASON_OK) { // cancelled while it was made
         pipeline_next(p);
@@ -218,6 +222,10 @@ static void open_session(struct pipeline *p)
         return;
     }
     int e = check_cwd(p);
+    if (lack_of(e)) {
+        cannot(p, "the session's workspace cannot be opened", e);
+        return;
+    }
     if (e) {
         result_fail(&p->result, REASON_ERROR, STAGE_PREPARATION, "cwd: %.200s: %s", p->job.cwd,
                     strerror(-e));

@@ -149,6 +149,9 @@ static bool receive(struct runner *r)
     if (n == -EAGAIN) {
         return false;
     }
+    if (fd == -EMFILE && !rec.error) { // what came with it is lost
+        rec.error = EMFILE;
+    }
     if (n != sizeof rec) { // the end, or a launcher of another build
         fd_close(fd);
         lose(r);

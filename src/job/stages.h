@@ -73,6 +73,7 @@ struct pipeline {
     bool tree_is_small;    // it was counted at once
     struct tree_removal *removal;          // NULL: none under way
     void (*tree_then)(struct pipeline *p); // what waits for the tree
+    struct loop_timer remove_again;
     // collect.c
     struct collection collection;
     struct loop_timer collect_timer;
@@ -120,6 +121,7 @@ void tree_look(struct pipeline *p);
 void tree_settle(struct pipeline *p, void (*then)(struct pipeline *p));
 // The job's folder goes, *then* is called; a failure is the result's.
 void tree_remove(struct pipeline *p, void (*then)(struct pipeline *p));
+void tree_init(struct pipeline *p);
 // Lets go of what is under way. What is not removed yet stays.
 void tree_drop(struct pipeline *p);
 

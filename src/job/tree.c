@@ -22,6 +22,7 @@ enum {
     PIECE_MS = 20,          // of counting on a thread, then others have their turn there
     PIECE_ENTRIES = 2000,
     PIECE_FILES = 16, // to be staged, with up to 63 folders each
+    REMOVE_AGAIN_MS = 200,
 };
 
 bool tree_hand_over(struct pipeline *p, void (*run)(struct work *w), void (*done)(struct work *w))
@@ -180,15 +181,21 @@ static void remove_piece(struct work *w) { remove_some(w->ctx, PIECE_ENTRIES); }
 static void removed(struct work *w)
 {
     struct pipeline *p = w->ctx;
+    const int *e = &p->tree_verdict;
     while (p->removal) {
         if (tree_hand_over(p, remove_piece, removed)) {
             return;
         }
         remove_piece(&p->tree_work);
     }
-    if (p->tree_verdict) {
+    // Others will give back what is short, and the job is over only without its folder.
+    if (p->place.pool && (*e == -EMFILE || *e == -ENFILE || *e == -ENOMEM)) {
+        loop_timer_set(p->loop, &p->remove_again, REMOVE_AGAIN_MS * NS_PER_MS);
+        return;
+    }
+    if (*e) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION,
-                    "the workspace cannot be removed: %s", strerror(-p->tree_verdict));
+                    "the workspace cannot be removed: %s", strerror(-*e));
     }
     go_on(p);
 }
@@ -218,6 +225,14 @@ void tree_remove(struct pipeline *p, void (*then)(struct pipeline *p))
     }
     removed(&p->tree_work);
 }
+
+static void remove_again(struct loop_timer *t)
+{
+    struct pipeline *p = t->ctx;
+    tree_remove(p, p->tree_then);
+}
+
+void tree_init(struct pipeline *p) { p->remove_again = LOOP_TIMER_INIT(remove_again, p); }
 
 void tree_drop(struct pipeline *p)
 {

@@ -151,6 +151,10 @@ bool ahead_take(struct launcher *l, struct launch *c)
     if (n != sizeof m || m.error) {
         return false;
     }
+    if (fds[0] == -EMFILE) {
+        cgroup_remove(&l->groups, m.group);
+        return false;
+    }
     // an empty group is easily taken for a leftover, by whoever cleans in /sys/fs/cgroup
     if (m.has_v2 && faccessat(l->groups.v2, m.group, F_OK, AT_SYMLINK_NOFOLLOW)) {
         for (int i = 0; i < N_FDS; i++) {

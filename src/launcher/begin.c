@@ -240,6 +240,9 @@ int step_limits(struct launch *c)
 int step_order(struct launch *c)
 {
     struct box *b = c->box;
+    if (b->sock < 0) { // it has ended while it was parked
+        return -EPIPE;
+    }
     int e = msg_send(b->sock, &c->q, sizeof c->q, c->fds, c->n_fds, MSG_DONTWAIT);
     if (e) {
         return e;

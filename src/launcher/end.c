@@ -44,9 +44,11 @@ void box_discard(const struct launcher *l, struct box *b)
     b->id = 0;
 }
 
+// What has ended before it could be told something (EPIPE) has said why, or its end is the reason;
+// to the service EPIPE would be the end of this launcher.
 void box_fail(const struct launcher *l, struct box *b, uint32_t step, int error)
 {
-    if (!b->r.error) {
+    if (!b->r.error && error != EPIPE && error != ECONNRESET) {
         b->r.error = error;
         b->r.step = step;
     }

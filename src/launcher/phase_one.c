@@ -61,7 +61,10 @@ int step_pid1_descriptors(struct launch *c)
     want[CHILD_TEMPLATE - CHILD_REPORT] = c->plain ? c->l->plain : c->l->template;
     // in two moves: sources and targets overlap
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
-        want[i] = want[i] < 0 ? -1 : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
+        want[i] = want[i] < 0 ? -EBADF : fcntl(want[i], F_DUPFD_CLOEXEC, CHILD_END);
+        if (want[i] == -1) {
+            return -errno;
+        }
     }
     for (size_t i = 0; i < ARRAY_LEN(want); i++) {
         int to = CHILD_REPORT + (int)i;

@@ -29,6 +29,9 @@ int step_receive(struct launch *c)
     if (n != sizeof c->q) {
         return n < 0 ? (int)n : -EPIPE;
     }
+    if (c->fds[0] < 0) {
+        return c->fds[0] == -EMFILE ? -EMFILE : -EBADF;
+    }
     launcher_mark(c, PLAN_T_START);
     return 0;
 }

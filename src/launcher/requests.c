@@ -230,7 +230,7 @@ bool request_serve(struct launcher *l)
     }
     const char *field;
     struct answer a = {.r = {.op = q.op, .id = q.id, .tag = q.tag, .status = -1}, .fd = -1};
-    int e = plan_check(&q, n_fds, &field);
+    int e = fds[0] == -EMFILE ? -EMFILE : plan_check(&q, n_fds, &field);
     e = e ? e : check_descriptors(fds, n_fds);
     if (e) {
         refuse(l, &q, e, &a);

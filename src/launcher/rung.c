@@ -35,14 +35,14 @@ static int enter_parent(uint32_t uid, int proc, int sock)
     (void)uid;
     (void)proc;
     struct note n = {.kind = NOTE_MAP};
-    char refused = 1;
+    unsigned char refused = EPERM;
     int e = unshare_user(PLAN_RUNG_PARENT);
     e = e ? e : msg_send(sock, &n, sizeof n, NULL, 0, 0);
     if (e) {
         return e;
     }
     ssize_t got = msg_recv(sock, &refused, 1, NULL, 0, NULL, 0);
-    return got != 1 || refused ? -EPERM : become(PLAN_JOB_UID);
+    return got != 1 ? -EPERM : refused ? -refused : become(PLAN_JOB_UID);
 }
 
 // Already its workspace's uid, it unshares and writes its own maps.
@@ -96,10 +96,11 @@ int rung_enter(const struct launcher *l, uint32_t rung, uint32_t uid, int proc, 
 int rung_answer(const struct launcher *l, int sock, pid_t pid, uint32_t uid)
 {
     const struct userns_map map = {PLAN_JOB_UID, launcher_uid(l, uid), 1};
-    char path[16], refused;
+    char path[16];
     snprintf(path, sizeof path, "%d", pid);
     AUTO_CLOSE int dir = openat(l->proc, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    refused = dir < 0 || userns_write_maps(dir, &map, true);
+    int e = dir < 0 ? -errno : userns_write_maps(dir, &map, true);
+    unsigned char refused = (unsigned char)-e; // those that there are, are below 134
     return msg_send(sock, &refused, 1, NULL, 0, MSG_DONTWAIT);
 }
 

@@ -9,6 +9,15 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+// As long as nobody has it. By names, of the service's own folders: a descriptor may be what lacks.
+static void unmake(int root, const char *name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/w", name);
+    unlinkat(root, path, AT_REMOVEDIR);
+    unlinkat(root, name, AT_REMOVEDIR);
+}
+
 int folder_make(int root, const char *name, uid_t uid, int *ret)
 {
     if (mkdirat(root, name, 0711)) {
@@ -25,7 +34,7 @@ int folder_make(int root, const char *name, uid_t uid, int *ret)
         e = inner < 0 ? inner : 0;
     }
     if (e) {
-        folder_remove(root, name);
+        unmake(root, name);
         return e;
     }
     *ret = fd_take(&inner);

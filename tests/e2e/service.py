@@ -271,6 +271,7 @@ class Service(Client):
         self.log_file = folder / "log"
         self.settings = {"ISLE_LOG_FORMAT": "json"} | dict(settings or {})
         self.options = options
+        self.prefix: tuple[str, ...] = ()  # what executes it
         self.process: subprocess.Popen | None = None
         self.groups: set[tuple[str, int]] = set()  # that instances had at their end
         self.port = 0
@@ -290,7 +291,7 @@ class Service(Client):
         words = ("--listen", f"127.0.0.1:{self.port}", "--data", self.data, *self.options)
         with self.log_file.open("ab") as log:
             self.process = harness.Isle(self.data, {"ISLE_SOCKET": str(self.socket)} | env).start(
-                "serve", *words, stdout=log, stderr=log
+                "serve", *words, stdout=log, stderr=log, prefix=self.prefix
             )
         leftovers.EXPECTED.add(self.process.pid)
         if wait:

@@ -45,6 +45,35 @@ def without_namespaces(s: Service, kind: str) -> Iterator[None]:
             say(before)
 
 
+# Descriptors: a process that is of no user namespace of ours has limits that only its own may change.
+LIMIT = """
+import ctypes, os, resource, sys
+pid, extra = (int(word) for word in sys.argv[1:])
+used = len(os.listdir(f"/proc/{pid}/fd"))
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.setns(os.open(f"/proc/{pid}/ns/user", os.O_RDONLY), 0x10000000):
+    raise OSError(ctypes.get_errno(), "setns")
+before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+resource.prlimit(pid, resource.RLIMIT_NOFILE, (used + extra, before[1]))
+print("limited", flush=True)
+sys.stdin.read()
+resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+"""
+
+
+@contextlib.contextmanager
+def few_descriptors(pid: int, extra: int) -> Iterator[None]:
+    """The process can have so many more than it has."""
+    words = [sys.executable, "-c", LIMIT, str(pid), str(extra)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as p:
+        assert p.stdout.readline() == "limited\n"
+        try:
+            yield
+        finally:
+            p.stdin.close()
+            assert p.wait(20) == 0
+
+
 def run_until_failed(s: Service, tries: int = 20) -> dict | None:
     """Jobs whose sandbox was prepared before still run, and rightly. The first that fails; None: refused by 503."""
     for _ in range(tries):
@@ -84,7 +113,6 @@ def fill(filler: pathlib.Path) -> None:
 
 
 def store_file(s: Service) -> pathlib.Path:
-    """Of a service that is stopped."""
     files = [p for p in s.data.glob("*/store/*") if p.open("rb").read(15) == b"SQLite format 3"]
     assert len(files) == 1, files
     return files[0]

@@ -635,6 +635,78 @@ def test_a_shortage_lasts_as_long_as_another_job_runs():
         s.cancel(running)
 
 
+@pytest.mark.parametrize("who", ["service", "launcher"])
+def test_descriptors_are_waited_for(who):
+    """Jobs that meet a process without descriptors begin later; of none anything stays, nor of what was made ahead."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "3"}) as s:
+        files = Files(s)
+        running = s.submit(SLEEP)  # what is short may be its
+        until_status(s, running, "running")
+        ids = []
+        for extra in (0, 1, 2, 3, 5, 8):
+            tries = s.metric("isle_jobs_put_back_total")
+            with service_faults.few_descriptors(getattr(s, f"{who}_pid"), extra):
+                ids += [
+                    s.submit({"language": "python", "code": "return 1"}),
+                    s.submit({"command": ["true"], "limits": {"disk_mb": 200}}),  # its workspace is a folder
+                    s.submit({"command": ["true"], "session_id": files.session}),
+                ]
+                mine = ids[-3:]
+                harness.until(
+                    lambda n=tries, mine=mine: (
+                        s.metric("isle_jobs_put_back_total") > n + 3
+                        or all(s.job(i)["status"] in service.ENDED for i in mine)
+                    ),
+                    10,
+                )
+            ends = [s.wait(i) for i in mine]
+            assert [r["reason"] for r in ends] == ["ok"] * 3, [r["error"] for r in ends]
+        assert s.metric("isle_jobs_put_back_total") > 0
+        assert s.ready()
+        s.cancel(running)
+        assert s.wait(running)["reason"] == "cancelled"
+        assert harness.until(lambda: s.one_shot() == [], 10), s.one_shot()
+        groups = host.job_groups({i.number for i in s.instances()})
+        used = {pathlib.Path(g).name for g in groups if pathlib.Path(g, "cgroup.procs").read_text()}
+        assert len(used) <= 1, used  # the sandbox for the next job
+
+
+def test_a_sandbox_that_was_killed_before_its_job_came():
+    """The one that is made ahead is no job's yet: who gets it gets another one."""
+    with service.serving({"SANDBOX_WORKER_CONCURRENCY": "1"}) as s:
+        for _ in range(5):
+            assert s.python("return 1")["result"] == 1
+            assert harness.until(lambda: s.figures().groups, 10)
+            launcher = s.launcher_pid
+            ahead = [p for p in host.below(launcher) if host.status_of(p)["Name"] not in ("isle-maker", "isle-counter")]
+            os.kill(launcher, signal.SIGSTOP)
+            for p in ahead:
+                host.kill(p)
+            ident = s.submit({"command": ["echo", "ran"]})
+            until_status(s, ident, "running")  # it was asked for
+            os.kill(launcher, signal.SIGCONT)
+            r = s.wait(ident)
+            assert (r["reason"], r["result"]) == ("ok", "ran"), r
+        assert s.metric("isle_sandbox_failures_total") == 0 and s.ready()
+
+
+def test_no_more_jobs_at_once_than_there_are_descriptors_for():
+    """A low limit of open files is a bound of what runs at once, and the log says so: no job fails for it."""
+    with service.variants.folder("isle-few-") as folder:
+        folder.chmod(0o755)
+        s = service.Service(folder, {"SANDBOX_WORKER_CONCURRENCY": "40"})
+        s.prefix = ("setpriv", "--bounding-set", "-sys_resource", "prlimit", "--nofile=200:200")
+        try:
+            s.start()
+            assert [r["slots"] for r in s.log_rows() if r["event"] == "fewer jobs run at once than are set"] == [3]
+            assert s.metric("isle_slots") == 3
+            ends = together(s, 8, limits={"memory_mb": 32})
+            assert all(r["success"] for r in ends), [r["error"] for r in ends]
+            s.stop()
+        finally:
+            s.abandon()
+
+
 def test_a_full_disk_is_waited_for():
     """Jobs wait while the data folder's disk is at its floor, and run when it is not; what cannot be stored is said."""
     with service.variants.folder("isle-disk-") as folder:
