@@ -12,7 +12,9 @@ static int tell_list(yyjson_val *data)
     static const struct print_column columns[] = {
         {"path", "path"}, {"bytes", "size"}, {"type", "content_type"}, {"checksum", "checksum"}};
     yyjson_val *list = yyjson_obj_get(data, "artifacts");
-    return print_table(stdout, isatty(STDOUT_FILENO), list, columns, ARRAY_LEN(columns));
+    return yyjson_is_arr(list)
+               ? print_table(stdout, isatty(STDOUT_FILENO), list, columns, ARRAY_LEN(columns))
+               : -EPROTO;
 }
 
 // The job's result, of which the artifacts are a part.
@@ -33,10 +35,10 @@ int artifacts_list(struct client *c)
     if (!data) {
         return status;
     }
-    int e = c->command.options.json ? print_json(stdout, yyjson_obj_get(data, "artifacts"))
-                                    : tell_list(data);
+    yyjson_val *list = yyjson_obj_get(data, "artifacts");
+    int e = c->command.options.json && list ? print_json(stdout, list) : tell_list(data);
     yyjson_doc_free(doc);
-    return e ? verb_complain("artifacts", "%s", strerrordesc_np(-e)) : 0;
+    return client_printed(c, e);
 }
 
 // A name of the service's that may become one here: what a path of a job's is, and nothing that a

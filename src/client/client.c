@@ -71,7 +71,15 @@ int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *da
     }
     int e = c->command.options.json ? print_json(stdout, data) : print(data);
     yyjson_doc_free(doc);
-    return e ? verb_complain(c->command.verb->name, "%s", strerrordesc_np(-e)) : 0;
+    return client_printed(c, e);
+}
+
+int client_printed(const struct client *c, int e)
+{
+    return e ? verb_complain(c->command.verb->name, "%s",
+                             e == -EPROTO ? "the answer is not what isle's service says"
+                                          : strerrordesc_np(-e))
+             : 0;
 }
 
 int client_list(struct client *c, const char *collection, int (*print)(yyjson_val *data))

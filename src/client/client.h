@@ -62,7 +62,9 @@ yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc
 
 // A call whose answer is printed: with --json whole, else by `print`. Exit status.
 int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data));
-// The same of a page of "/sandbox/jobs" and the like, as the options say which. A verb has those
+// What printing an answer came to: exit status. -EPROTO: it was none of isle's.
+int client_printed(const struct client *c, int e);
+// client_tell() of a page of "/sandbox/jobs" and the like, as the options say which. A verb has those
 // that its row in cli/remote_verbs.c takes; the others are not given.
 int client_list(struct client *c, const char *collection, int (*print)(yyjson_val *data));
 

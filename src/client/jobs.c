@@ -148,7 +148,7 @@ static int end_of_submission(struct client *c, yyjson_val *data)
         return ending_print_whole(c, data, false);
     }
     int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);
-    return e ? verb_complain("jobs", "%s", strerrordesc_np(-e)) : 0;
+    return client_printed(c, e);
 }
 
 int jobs_submit(struct client *c)

@@ -32,11 +32,14 @@ static int tell_some(yyjson_val *data) { return print_list(data, columns, ARRAY_
 static int tell_created(yyjson_val *data)
 {
     int e = print_word(stdout, yyjson_obj_get(data, "key"));
+    if (e) {
+        return e;
+    }
     fflush(stdout);
     fputs("isle: this key is shown once; give it to isle and to other clients in ISLE_KEY or as "
           "\"Authorization: Bearer KEY\". `isle key revoke ID` ends it; its id: ",
           stderr);
-    return e ? e : print_word(stderr, yyjson_obj_get(data, columns[0].key));
+    return print_word(stderr, yyjson_obj_get(data, columns[0].key));
 }
 
 static int tell_nothing(yyjson_val *data)

@@ -149,7 +149,8 @@ static yyjson_val *list_of(yyjson_val *data)
 int print_list(yyjson_val *data, const struct print_column *columns, size_t n)
 {
     bool terminal = isatty(STDOUT_FILENO);
-    int e = print_table(stdout, terminal, list_of(data), columns, n);
+    yyjson_val *list = list_of(data);
+    int e = yyjson_is_arr(list) ? print_table(stdout, terminal, list, columns, n) : -EPROTO;
     yyjson_val *cursor = yyjson_obj_get(data, "next_cursor");
     if (!e && yyjson_is_str(cursor)) {
         AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
@@ -162,7 +163,8 @@ int print_list(yyjson_val *data, const struct print_column *columns, size_t n)
 
 int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n, const char *none)
 {
-    if (yyjson_arr_size(list_of(data)) > 0) {
+    yyjson_val *list = list_of(data);
+    if (!yyjson_is_arr(list) || yyjson_arr_size(list) > 0) {
         return print_list(data, columns, n);
     }
     fprintf(stderr, "isle: %s\n", none);
@@ -172,6 +174,9 @@ int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n
 int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n)
 {
     AUTO_BUF struct buf cell = BUF_INIT(TEXT_MAX);
+    if (!yyjson_is_obj(object)) {
+        return -EPROTO;
+    }
     for (size_t k = 0; k < n; k++) {
         yyjson_val *v = member(object, columns[k].key);
         if (!v || yyjson_is_null(v)) {
@@ -190,7 +195,8 @@ int print_fields(FILE *out, yyjson_val *object, const struct print_column *colum
 int print_word(FILE *out, yyjson_val *value)
 {
     AUTO_BUF struct buf cell = BUF_INIT(TEXT_MAX);
-    int e = put_cell(&cell, value, false);
+    bool word = yyjson_get_len(value) > 0 && yyjson_is_str(value);
+    int e = word ? put_cell(&cell, value, false) : -EPROTO;
     if (!e) {
         fprintf(out, "%s\n", buf_text(&cell));
     }

@@ -18,16 +18,16 @@ struct print_column {
 int print_table(FILE *out, bool terminal, yyjson_val *array, const struct print_column *columns,
                 size_t n);
 
-// A list that `data` is or has, and on stderr how the next page is asked for.
+// A list that `data` is or has, and on stderr how the next page is asked for. -EPROTO: it has none.
 int print_list(yyjson_val *data, const struct print_column *columns, size_t n);
 
 // The same; of a list without any entry stderr has the text instead.
 int print_list_or(yyjson_val *data, const struct print_column *columns, size_t n, const char *none);
 
-// The named members of an object that are there, each "HEAD: VALUE" on a line.
+// The named members of an object that are there, each "HEAD: VALUE" on a line. -EPROTO: it is none.
 int print_fields(FILE *out, yyjson_val *object, const struct print_column *columns, size_t n);
 
-// One value on a line of its own.
+// An id, or what else is one text, on a line of its own. -EPROTO: it is none.
 int print_word(FILE *out, yyjson_val *value);
 
 // A job's output, if it is text: as it is, or for a terminal (cli/terminal.h).

@@ -65,7 +65,7 @@ def stream(*events: tuple[str, object] | bytes) -> bytes:
 
 
 class Server:
-    """Answers each request with what `said` has for "METHOD PATH": bytes, or a function that is given the socket."""
+    """Answers each request with what `said` has for "METHOD PATH" or for "*": bytes, or a function of the socket."""
 
     def __init__(self, context: ssl.SSLContext | None = None):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -95,7 +95,8 @@ class Server:
             while len(body) < wanted:
                 body += connection.recv(65536)
             self.heard.append(head + b"\r\n\r\n" + body)
-            say = self.said.get(" ".join(head.decode().split(" ")[:2]).split("?")[0], refusal("404 Not Found", "no"))
+            asked = " ".join(head.decode().split(" ")[:2]).split("?")[0]
+            say = self.said.get(asked, self.said.get("*", refusal("404 Not Found", "no")))
             if isinstance(say, list):
                 say = say.pop(0) if len(say) > 1 else say[0]
             if callable(say):
@@ -191,6 +192,20 @@ def endless_head(connection: socket.socket) -> None:
 def test_answers_that_are_none(server, said, word):
     server.said[JOBS] = said
     refused(isle(server.url, "jobs"), word)
+
+
+@pytest.mark.parametrize("data", [b"null", b"7", b'"text"', b"{}", b'{"job_id":7,"key":{},"session_id":"","id":null}'])
+def test_answers_without_what_was_asked_for(server, tmp_path, data):
+    """Nothing is printed that a script could take for an id, a key or a list without entries."""
+    server.said["*"] = answer(b'{"code": 0, "data": ' + data + b"}")
+    job, code = tmp_path / "job.json", tmp_path / "tool.py"
+    job.write_text('{"command": ["true"]}')
+    code.write_text("return 1")
+    tool = ("tools", "create", code)
+    created = [("jobs", "submit", job), ("sessions", "create"), ("key", "create", "--team", "t", "--name", "n"), tool]
+    lists = [("jobs", "list"), ("sessions", "list"), ("key", "list"), ("tools", "list"), ("files", "list", JOB)]
+    for words in [*created, *lists, ("artifacts", "list", JOB), ("artifacts", "list", "--json", JOB)]:
+        refused(isle(server.url, *words), "not what isle's service says")
 
 
 def test_many_small_values_cost_no_more_than_their_bytes_allow(server):
