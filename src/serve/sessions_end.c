@@ -23,7 +23,7 @@ enum {
 static void log_failure(const struct session *e, const char *event, int error)
 {
     log_say(e->of->config.log, LOG_WARNING, event, LOG_T("session", e->id), LOG_T("team", e->team),
-            LOG_T("error", strerror(-error)));
+            LOG_T("error", error ? strerror(-error) : NULL));
 }
 
 // ---- the end of one
