@@ -64,8 +64,8 @@ yyjson_val *client_ask(struct client *c, struct call *call, yyjson_doc **ret_doc
 int client_tell(struct client *c, struct call *call, int (*print)(yyjson_val *data));
 // What printing an answer came to: exit status. -EPROTO: it was none of isle's.
 int client_printed(const struct client *c, int e);
-// client_tell() of a page of "/sandbox/jobs" and the like, as the options say which. A verb has those
-// that its row in cli/remote_verbs.c takes; the others are not given.
+// client_tell() of a page of "/sandbox/jobs" and the like, as the options say which. A verb has
+// those that its row in cli/remote_verbs.c takes; the others are not given.
 int client_list(struct client *c, const char *collection, int (*print)(yyjson_val *data));
 
 // Reads the whole file, or standard input for "-". 0 or an exit status after a complaint.
