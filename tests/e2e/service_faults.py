@@ -79,7 +79,7 @@ def run_until_failed(s: Service, tries: int = 20) -> dict | None:
     for _ in range(tries):
         begin = time.monotonic()
         a = s.post(EXECUTE, {"language": "python", "code": "print('ran')"})
-        assert time.monotonic() - begin < 5 * harness.SLOW
+        assert time.monotonic() - begin < 20 * harness.SLOW
         if a.status == 503:
             return None
         if not a.data["success"]:

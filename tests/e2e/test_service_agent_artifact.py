@@ -244,16 +244,19 @@ for i in itertools.takewhile(lambda i: i % 64 or not os.path.exists("stop"), ite
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         call = pool.submit(write)
         try:
-            assert harness.until(lambda: "begun" in agent.names() or call.done(), 30)
-            for _ in range(20):  # the writer may not have run while a copy was made: then that one is whole
+            assert harness.until(lambda: "begun" in agent.names() or call.done(), 20)
+
+            def refused() -> str:
                 r = agent.artifact("busy", "writer.py", **room)
                 assert not call.done()
-                if not r["success"]:
-                    break
-                assert at_one_time(fetch(service, r["files"][0]))
+                # the writer may not have run while a copy was made: then that one is whole
+                assert not r["success"] or at_one_time(fetch(service, r["files"][0]))
+                return r["error"] or ""
+
+            why = harness.until(refused, 30, 0.2)
         finally:
             agent.put("stop")
-        assert not r["success"] and r["error"].startswith("busy: ") and "written" in r["error"], r
+        assert why.startswith("busy: ") and "written" in why, why
         assert call.result()["success"]
     [f] = agent.artifact("busy", **room)["files"]
     assert at_one_time(fetch(service, f))

@@ -112,7 +112,7 @@ print(open("pid").read())
 """
     r = isle.run("-l", "python", "-c", code, env=OFF)
     assert r.status == 0, r
-    assert not pathlib.Path(f"/proc/{int(r.out)}").exists()
+    assert harness.until(lambda: not pathlib.Path(f"/proc/{int(r.out)}").exists(), 10)  # somebody has waited for it
 
 
 def test_isolation_off_has_no_launcher_to_choose(isle):
