@@ -160,9 +160,9 @@ struct delete_call {
 static void delete_drop(struct file_call *f)
 {
     struct delete_call *d = (struct delete_call *)f;
-    work_close(f->with->pool, d->old.fd);
+    work_close(f->with->pool, d->old.fd, f->owner);
     if (*d->trashed) {
-        sessions_trashed(f->with->sessions, d->trashed);
+        sessions_trashed(f->with->sessions, d->trashed, f->owner);
     }
 }
 

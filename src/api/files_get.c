@@ -46,7 +46,7 @@ struct get_call {
 
 static void get_drop(struct file_call *f)
 {
-    work_close(f->with->pool, ((struct get_call *)f)->opened.fd);
+    work_close(f->with->pool, ((struct get_call *)f)->opened.fd, f->owner);
 }
 
 static void get_run(struct work *w)
@@ -103,10 +103,10 @@ struct zip_call {
 static void zip_drop(struct file_call *f)
 {
     struct zip_call *z = (struct zip_call *)f;
-    zip_end(z->zip, f->with->pool);
+    zip_end(z->zip, f->with->pool, f->owner);
     free(z->piece);
     fd_close(z->folder);
-    work_close(f->with->pool, z->spool);
+    work_close(f->with->pool, z->spool, f->owner);
 }
 
 static void zip_run(struct work *w)

@@ -34,10 +34,10 @@ static void put_drop(struct file_call *f)
         memcpy(part, p->write.temp, sizeof part);
         p->write.temp[0] = '\0';
     }
-    work_close(f->with->pool, files_write_take_old(&p->write));
+    work_close(f->with->pool, files_write_take_old(&p->write), f->owner);
     files_write_drop(&p->write);
     if (*part) {
-        sessions_trashed(f->with->sessions, part);
+        sessions_trashed(f->with->sessions, part, f->owner);
     }
     buf_free(&p->coming);
     buf_free(&p->piece);

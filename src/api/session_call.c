@@ -56,10 +56,7 @@ bool file_call_work(struct file_call *f, void (*run)(struct work *w),
 {
     f->then = then;
     f->run = run;
-    f->work = (struct work){.run = run_piece,
-                            .done = done,
-                            .ctx = f,
-                            .owner = hash_bytes(f->call->team, strlen(f->call->team))};
+    f->work = (struct work){.run = run_piece, .done = done, .ctx = f, .owner = f->owner};
     int e = work_queue(f->with->pool, &f->work);
     if (e) {
         api_fail_later(f->call, API_UNAVAILABLE, RETRY_SECONDS, "files: %s", strerror(-e));
@@ -113,6 +110,7 @@ struct file_call *file_call_new(struct api_call *c, size_t size, bool query,
     }
     f->call = c;
     f->with = c->with;
+    f->owner = hash_bytes(c->team, strlen(c->team));
     c->ctx = f;
     c->end = over;
     if (!take_path(f, query)) {

@@ -21,6 +21,7 @@ struct file_call {
     char *path;   // below the workspace, as files.h takes it
     bool changed; // what the session takes is to be measured
     struct work work;
+    uint64_t owner; // of that and of what is closed
     void (*run)(struct work *w);
     atomic_bool gone;                  // the request is over, as a thread may ask
     void (*then)(struct file_call *f); // after the work, on the loop; the request is not over

@@ -205,7 +205,7 @@ void reply_refuse(struct http_request *r)
 
 static void file_close(struct http_request *r)
 {
-    work_close(r->conn->server->config.pool, r->file);
+    work_close(r->conn->server->config.pool, r->file, r->owner);
     r->file = -1;
 }
 

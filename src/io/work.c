@@ -61,7 +61,7 @@ static unsigned running_of(const struct work_pool *p, uint64_t owner)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < p->max; i++) {
-        n += p->running[i] && !p->running[i]->background && p->running[i]->owner == owner;
+        n += p->running[i] && p->running[i]->owner == owner;
     }
     return n;
 }
@@ -92,7 +92,7 @@ static struct work *take(struct work_pool *p)
 {
     struct work *w = list_take_fair(p, &p->todo);
     if (!w && (p->max == 1 || p->running_background + 1 < p->max)) {
-        w = list_take(&p->todo_background);
+        w = list_take_fair(p, &p->todo_background);
     }
     if (w) {
         p->n_todo--;
@@ -252,7 +252,7 @@ static void close_done(struct work *w)
     free(c);
 }
 
-void work_close(struct work_pool *p, int fd)
+void work_close(struct work_pool *p, int fd, uint64_t owner)
 {
     struct stat st;
     bool large = p && fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
@@ -260,7 +260,8 @@ void work_close(struct work_pool *p, int fd)
     struct closing *c = large ? malloc(sizeof *c) : NULL;
     if (c) {
         *c = (struct closing){.pool = p, .next = p->closings, .fd = fd};
-        c->work = (struct work){.run = close_run, .done = close_done, .ctx = c, .background = true};
+        c->work = (struct work){
+            .run = close_run, .done = close_done, .ctx = c, .background = true, .owner = owner};
         if (work_queue(p, &c->work) == 0) {
             p->closings = c;
             return;

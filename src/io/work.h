@@ -22,7 +22,7 @@ struct work {
     bool background; // waits behind those that are not (somebody waits for them), and leaves one
                      // thread to them where there are several
     uint64_t owner;  // a number of the tenant's; 0: nobody's. The one with the fewest running is
-                     // next, and none has all threads. Not looked at in the background
+                     // next, and none has all threads, those in the background among them
     // inner
     struct work *next;
     bool queued; // to be read, on the loop's thread: it is not the owner's now
@@ -34,9 +34,9 @@ int work_pool_new(struct loop *l, unsigned threads, struct work_pool **ret);
 // called.
 int work_queue(struct work_pool *p, struct work *w);
 // Closes fd (-1 is harmless), on a thread where that may be the end of a large file: its blocks are
-// given back then. A pool of NULL has none.
+// given back then. A pool of NULL has none. `owner` as above.
 enum { WORK_CLOSE_BYTES = 256 << 10 }; // 64 blocks, which may lie apart
-void work_close(struct work_pool *p, int fd);
+void work_close(struct work_pool *p, int fd, uint64_t owner);
 // Pieces that were queued and whose `done` has not been called.
 unsigned work_waiting(const struct work_pool *p);
 // Waits for what runs and ends the threads. No `done` is called any more, every piece is its

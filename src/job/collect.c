@@ -66,6 +66,7 @@ static void collect(struct pipeline *p)
     p->collection.workspace = p->workspace;
     p->collection.uid = p->owner;
     p->collection.pool = p->place.pool;
+    p->collection.owner = p->place.owner;
     p->collect_timer = LOOP_TIMER_INIT(go_on, p);
     if (collection_begin(&p->collection)) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION, "no memory");

@@ -30,7 +30,7 @@ static void refuse(struct collection *c, const char *path, const char *why)
 // Somebody may have removed it meanwhile.
 static void close_large(const struct collection *c, int *fd)
 {
-    work_close(c->pool, *fd);
+    work_close(c->pool, *fd, c->owner);
     *fd = -1;
 }
 
@@ -198,7 +198,7 @@ static bool send_piece(struct collection *c)
 static void end_zip(struct collection *c)
 {
     if (c->zip) {
-        c->config->zip->end(c->zip, c->pool);
+        c->config->zip->end(c->zip, c->pool, c->owner);
     }
     c->zip = NULL;
     c->folder = fd_close(c->folder);

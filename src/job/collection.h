@@ -40,6 +40,7 @@ struct collection {
     void *refused_ctx;
     // Who closes what may be large, where the steps are made on the loop; else NULL.
     struct work_pool *pool;
+    uint64_t owner; // of that work
 
     // its own
     size_t next;              // of job->artifacts

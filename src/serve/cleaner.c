@@ -11,6 +11,7 @@
 
 enum {
     AT_ONCE = 8,          // trees: up to 17 descriptors each
+    OF_ONE = 4,           // of them, of one owner
     PIECE_ENTRIES = 2000, // of one tree before the next one's turn: about 40 ms
 };
 
@@ -31,6 +32,7 @@ struct removal {
 // One that waits for its turn: what a removal needs is made when that has come.
 struct waiting {
     struct waiting *next;
+    uint64_t owner;
     cleaner_done done;
     void *ctx;
     char name[];
@@ -122,7 +124,8 @@ static int start(struct cleaner *c, const struct waiting *next)
         free(r);
         return -ENOMEM;
     }
-    r->work = (struct work){.run = run_piece, .done = piece_done, .ctx = r, .background = true};
+    r->work = (struct work){
+        .run = run_piece, .done = piece_done, .ctx = r, .background = true, .owner = next->owner};
     r->cleaner = c;
     r->done = next->done;
     r->ctx = next->ctx;
@@ -138,27 +141,44 @@ static int start(struct cleaner *c, const struct waiting *next)
     return 0;
 }
 
+static bool may_start(const struct cleaner *c, uint64_t owner)
+{
+    unsigned n = 0;
+    for (const struct removal *r = c->active; r; r = r->next) {
+        n += r->work.owner == owner;
+    }
+    return !owner || n < OF_ONE;
+}
+
+// The first that may start.
 static void start_next(struct cleaner *c)
 {
-    while (c->first && c->n_active < AT_ONCE) {
-        struct waiting *w = c->first;
+    struct waiting **at = &c->first, *before = NULL;
+    while (*at && c->n_active < AT_ONCE) {
+        struct waiting *w = *at;
+        if (!may_start(c, w->owner)) {
+            before = w;
+            at = &w->next;
+            continue;
+        }
         if (start(c, w)) {
             return; // tried again with the next one
         }
-        c->first = w->next;
-        c->last = c->first ? c->last : NULL;
+        *at = w->next;
+        c->last = w->next ? c->last : before;
         free(w);
     }
 }
 
-int cleaner_remove(struct cleaner *c, const char *name, cleaner_done done, void *ctx)
+int cleaner_remove(struct cleaner *c, const char *name, uint64_t owner, cleaner_done done,
+                   void *ctx)
 {
     size_t size = strlen(name) + 1;
     struct waiting *w = malloc(sizeof *w + size);
     if (!w) {
         return -ENOMEM;
     }
-    *w = (struct waiting){.done = done, .ctx = ctx};
+    *w = (struct waiting){.owner = owner, .done = done, .ctx = ctx};
     memcpy(w->name, name, size);
     *(c->last ? &c->last->next : &c->first) = w;
     c->last = w;
@@ -166,8 +186,8 @@ int cleaner_remove(struct cleaner *c, const char *name, cleaner_done done, void 
     return 0;
 }
 
-int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done, void *ctx,
-                 char ret_trashed[FILES_RANDOM_NAME])
+int cleaner_take(struct cleaner *c, int dir, const char *name, uint64_t owner, cleaner_done done,
+                 void *ctx, char ret_trashed[FILES_RANDOM_NAME])
 {
     char fresh[FILES_RANDOM_NAME];
     int e = files_random_name(fresh, "");
@@ -177,7 +197,7 @@ int cleaner_take(struct cleaner *c, int dir, const char *name, cleaner_done done
     if (!e && ret_trashed) {
         memcpy(ret_trashed, fresh, sizeof fresh);
     }
-    return e ? e : cleaner_remove(c, fresh, done, ctx);
+    return e ? e : cleaner_remove(c, fresh, owner, done, ctx);
 }
 
 int cleaner_sweep(struct cleaner *c)
@@ -192,7 +212,7 @@ int cleaner_sweep(struct cleaner *c)
     int e = 0;
     for (const struct dirent *entry = readdir(d); entry && !e; entry = readdir(d)) {
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            e = cleaner_remove(c, entry->d_name, NULL, NULL);
+            e = cleaner_remove(c, entry->d_name, 0, NULL, NULL);
         }
     }
     closedir(d);

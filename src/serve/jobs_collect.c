@@ -117,6 +117,7 @@ static void end(struct gathering *g)
     struct task *t = g->task;
     struct result *r = &g->result;
     g->collection.pool = t->jobs->config.pool; // no thread's any more
+    g->collection.owner = g->work.owner;
     collection_end(&g->collection);
     give_verdict(g);
     artifacts_drop(&t->writer);

@@ -135,8 +135,8 @@ int sessions_open_beside(const struct session_lease *l);
 // trash/: for what is not whole yet (files_write_options.parts) and what is thrown away; emptied at
 // start.
 int sessions_trash(const struct sessions *s);
-// Removes this entry of trash/ in the background.
-void sessions_trashed(struct sessions *s, const char *name);
+// Removes this entry of trash/ in the background (`owner`: as io/work.h has it).
+void sessions_trashed(struct sessions *s, const char *name, uint64_t owner);
 
 // Hashes of contents that were read of late, so that a download in pieces reads a big file once. By
 // identity, size and times; known: false where there is none, or where the file was written so

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "log/log.h"
 #include "workspace/path.h"
 #include "workspace/uids.h"
@@ -130,8 +131,10 @@ void session_left(struct session *e)
         return;
     }
     struct sessions *s = e->of;
-    int error = *e->trashed ? cleaner_remove(s->cleaner, e->trashed, removed, e)
-                            : cleaner_take(s->cleaner, s->kept, e->id, removed, e, e->trashed);
+    const uint64_t owner = hash_bytes(e->team, strlen(e->team));
+    int error = *e->trashed
+                    ? cleaner_remove(s->cleaner, e->trashed, owner, removed, e)
+                    : cleaner_take(s->cleaner, s->kept, e->id, owner, removed, e, e->trashed);
     if (error) {
         removed(e, error == -ENOENT ? 0 : error);
     }
@@ -283,7 +286,7 @@ static int remove_unknown(struct sessions *s)
         const char *name = entry->d_name;
         if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
             !session_find(s, name, strlen(name))) {
-            int e = cleaner_take(s->cleaner, s->kept, name, NULL, NULL, NULL);
+            int e = cleaner_take(s->cleaner, s->kept, name, 0, NULL, NULL, NULL);
             if (e) { // somebody put it there who is nobody here; no reason not to serve
                 log_say(s->config.log, LOG_WARNING, "folder of no session stays",
                         LOG_T("folder", name), LOG_T("error", strerror(-e)));

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/hash.h"
 #include "model/lower.h"
 #include "plan/plan.h"
 #include "workspace/path.h"
@@ -141,8 +142,11 @@ void sessions_measure(struct sessions *s)
     while ((place = measure_place(s, NULL)) && (e = measure_pick(s))) {
         session_unmeasure(e);
         e->measure_pieces = 0;
-        e->measure =
-            (struct work){.run = measure_run, .done = measure_done, .ctx = e, .background = true};
+        e->measure = (struct work){.run = measure_run,
+                                   .done = measure_done,
+                                   .ctx = e,
+                                   .background = true,
+                                   .owner = hash_bytes(e->team, strlen(e->team))};
         if (work_queue(s->config.pool, &e->measure) == 0) {
             e->leases++;
             *place = e;
@@ -360,9 +364,9 @@ uint64_t sessions_disk_bytes(const struct sessions *s) { return s->config.disk_b
 
 int sessions_trash(const struct sessions *s) { return s->trash; }
 
-void sessions_trashed(struct sessions *s, const char *name)
+void sessions_trashed(struct sessions *s, const char *name, uint64_t owner)
 {
-    cleaner_remove(s->cleaner, name, NULL, NULL); // else the next start does
+    cleaner_remove(s->cleaner, name, owner, NULL, NULL); // else the next start does
 }
 
 static bool same_time(const struct timespec *a, const struct timespec *b)

@@ -186,19 +186,19 @@ int zip_begin(int folder, const struct zip_options *o, struct zip **ret)
         e = -ENOMEM;
     }
     if (e) {
-        zip_end(z, NULL);
+        zip_end(z, NULL, 0);
         return e;
     }
     *ret = z;
     return 0;
 }
 
-void zip_end(struct zip *z, struct work_pool *pool)
+void zip_end(struct zip *z, struct work_pool *pool, uint64_t owner)
 {
     if (z) {
         listing_end(&z->listing);
         deflateEnd(&z->deflate); // refuses one that was not begun
-        work_close(pool, z->member.fd);
+        work_close(pool, z->member.fd, owner);
         buf_free(&z->member.name);
         buf_free(&z->out);
         free(z);

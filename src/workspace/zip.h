@@ -35,15 +35,15 @@ int zip_begin(int folder, const struct zip_options *o, struct zip **ret);
 // whole archive. -ENOSPC also where the spool's disk is at its floor.
 ssize_t zip_next(struct zip *z, void *ret_data, size_t size);
 struct zip_count zip_count(const struct zip *z);
-// NULL is harmless. The file that is being packed is closed by the pool, which may be NULL
-// (work_close()): somebody may have removed it meanwhile.
-void zip_end(struct zip *z, struct work_pool *pool);
+// NULL is harmless. The file that is being packed is closed by the pool, which may be NULL, for its
+// owner (work_close()): somebody may have removed it meanwhile.
+void zip_end(struct zip *z, struct work_pool *pool, uint64_t owner);
 
 // The same by reference, for who is to make archives only in programs that load zlib.
 struct zip_ops {
     int (*begin)(int folder, const struct zip_options *o, struct zip **ret);
     ssize_t (*next)(struct zip *z, void *ret_data, size_t size);
-    void (*end)(struct zip *z, struct work_pool *pool);
+    void (*end)(struct zip *z, struct work_pool *pool, uint64_t owner);
 };
 extern const struct zip_ops zip_ops;
 

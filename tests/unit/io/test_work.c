@@ -221,6 +221,35 @@ static void test_background_leaves_a_thread(void **state)
     close(gate[1]);
 }
 
+// What cannot be cut into pieces (the end of a file in a hundred thousand parts) may take minutes.
+static void test_who_fills_the_background_keeps_nobody_waiting(void **state)
+{
+    (void)state;
+    struct set s;
+    begin(&s, 4);
+    int gate[2];
+    assert_int_equal(pipe(gate), 0);
+    struct piece slow[5], quick = piece(&s, 9);
+    for (unsigned i = 0; i < ARRAY_LEN(slow); i++) {
+        slow[i] = piece(&s, i);
+        slow[i].gate = gate[0];
+        slow[i].work = (struct work){
+            .run = run, .done = done, .ctx = &slow[i], .background = i < 3, .owner = 7};
+        assert_int_equal(work_queue(s.pool, &slow[i].work), 0);
+    }
+    wait_begun(&s, 3);
+    quick.work = (struct work){.run = run, .done = done, .ctx = &quick, .owner = 8};
+    assert_int_equal(work_queue(s.pool, &quick.work), 0);
+    step_until(&s, 1);
+    assert_int_equal(s.order[0], 9);
+    assert_int_equal(atomic_load(&s.begun), 4); // three slow ones, and the quick one
+    assert_int_equal(write(gate[1], "xxxxx", 5), 5);
+    step_until(&s, 6);
+    end(&s);
+    close(gate[0]);
+    close(gate[1]);
+}
+
 static void *open_gate(void *arg)
 {
     clock_pause_ns(20 * NS_PER_MS);
@@ -294,18 +323,18 @@ static void test_large_files_are_closed_on_a_thread(void **state)
         large[i] = memfd_create("large", MFD_CLOEXEC);
         assert_int_equal(fallocate(large[i], 0, 0, WORK_CLOSE_BYTES + 4096), 0);
     }
-    work_close(s.pool, -1);
-    work_close(s.pool, small);
+    work_close(s.pool, -1, 0);
+    work_close(s.pool, small, 0);
     assert_false(is_open(small));
-    work_close(NULL, large[0]);
+    work_close(NULL, large[0], 0);
     assert_false(is_open(large[0]));
-    work_close(s.pool, large[1]);
+    work_close(s.pool, large[1], 0);
     assert_int_equal(work_waiting(s.pool), 1);
     for (int i = 0; i < 300 && work_waiting(s.pool) > 0; i++) {
         loop_step(s.loop, 10);
     }
     assert_false(is_open(large[1]));
-    work_close(s.pool, large[2]); // in the queue, or on the thread, when that ends
+    work_close(s.pool, large[2], 0); // in the queue, or on the thread, when that ends
     end(&s);
     assert_false(is_open(large[2]));
 }
@@ -330,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_who_queues_much_keeps_nobody_waiting),
         cmocka_unit_test(test_one_thread_takes_the_waited_for_first),
         cmocka_unit_test(test_background_leaves_a_thread),
+        cmocka_unit_test(test_who_fills_the_background_keeps_nobody_waiting),
         cmocka_unit_test(test_stop_gives_everything_back),
         cmocka_unit_test(test_stop_in_done),
         cmocka_unit_test(test_large_files_are_closed_on_a_thread),

@@ -542,9 +542,9 @@ static ssize_t pack_next(struct zip *z, void *ret_data, size_t size)
     return ++packing.pieces % 2 ? -EAGAIN : packing.pieces < 20 ? 3 : 0;
 }
 
-static void pack_end(struct zip *z, struct work_pool *pool)
+static void pack_end(struct zip *z, struct work_pool *pool, uint64_t owner)
 {
-    (void)z, (void)pool;
+    (void)z, (void)pool, (void)owner;
     packing.ended++;
 }
 

@@ -69,7 +69,7 @@ static void test_many_at_once(void **state)
             snprintf(name, sizeof name, "t%u", i);
             assert_int_equal(fchmodat(s.place.root, name, i % 2 ? 0 : 0555, 0), 0);
         }
-        assert_int_equal(cleaner_take(s.cleaner, s.place.root, name, done, &s, NULL), 0);
+        assert_int_equal(cleaner_take(s.cleaner, s.place.root, name, 0, done, &s, NULL), 0);
         assert_false(place_has(&s.place, name)); // at once
     }
     place_run(&s.place, all_done, &s);
@@ -97,7 +97,7 @@ static void test_missing(void **state)
     (void)state;
     struct set s;
     begin(&s);
-    assert_int_equal(cleaner_take(s.cleaner, s.place.root, "none", done, &s, NULL), -ENOENT);
+    assert_int_equal(cleaner_take(s.cleaner, s.place.root, "none", 0, done, &s, NULL), -ENOENT);
     assert_int_equal(s.done, 0);
     end(&s);
 }
@@ -111,7 +111,7 @@ static void test_stopped_while_removing(void **state)
         char name[16];
         snprintf(name, sizeof name, "t%u", i);
         place_folder(&s.place, name);
-        assert_int_equal(cleaner_take(s.cleaner, s.place.root, name, done, &s, NULL), 0);
+        assert_int_equal(cleaner_take(s.cleaner, s.place.root, name, 0, done, &s, NULL), 0);
     }
     end(&s); // what is left stays, nothing leaks
 }

@@ -27,7 +27,7 @@ static int make(struct place *p, struct zip_options o, size_t piece, struct zip_
     assert_int_equal(fstat(out, &st), 0);
     *ret = zip_count(z);
     assert_true(n < 0 || (uint64_t)st.st_size == ret->archive_bytes);
-    zip_end(z, NULL);
+    zip_end(z, NULL, 0);
     return (int)n;
 }
 
