@@ -138,6 +138,7 @@ def test_what_one_keeps_leaves_the_last_of_the_disk_to_the_store():
         assert b.wait(b.submit({"language": "python", "code": "return 1"}))["result"] == 1
         assert a.call("DELETE", f"{SESSIONS}/{session}").status == 200
         assert harness.until(lambda: os.statvfs(s.data).f_ffree > 500, 20)
+        assert harness.until(lambda: s.metric("isle_largest_share_bytes") == 0, 20)  # its last file has gone, too
         big = {"language": "bash", "code": "head -c 8000000 /dev/zero > x", "artifacts": ["x"]}
         ends = [a.wait(a.submit(big)) for _ in range(9)]
         assert ends[0]["success"] and not ends[-1]["success"], ends[-1]
