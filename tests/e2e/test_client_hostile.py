@@ -291,16 +291,16 @@ def test_a_search_for_a_tool_ends(server):
     """Pages without end, names without an id, ids that are none."""
     items = [{"name": "a", "id": "../../keys"}, {"name": "a"}, {"name": ["a"], "id": JOB}]
     server.said[f"GET {TOOLS}"] = envelope({"items": items, "next_cursor": "again"})
-    refused(isle(server.url, "tools", "show", "a"), "no such tool")
-    assert len(server.heard) < 50 and not [h for h in server.heard if b"keys" in h]
+    refused(isle(server.url, "tools", "show", "a"), "the list of tools has no end")
+    assert len(server.heard) <= 4000 and not [h for h in server.heard if b"keys" in h]
     server.said[f"GET {TOOLS}"] = envelope([])
     refused(isle(server.url, "tools", "delete", "a"), "no such tool")
 
 
 def test_a_search_for_a_tool_looks_through_all_pages(server):
-    """Of large tools a page has few; lists are by name, so what is behind the name is not asked for."""
+    """Of large tools a page has few, and a tool may be on any."""
     rows = [{"name": f"t{n:03}", "id": f"{JOB[:-3]}{n:03}", "permission": "owner"} for n in range(120)]
-    page = [envelope({"items": rows[n : n + 2], "next_cursor": "more"}) for n in range(0, 120, 2)]
+    page = [envelope({"items": rows[n : n + 2], "next_cursor": "more" if n < 118 else None}) for n in range(0, 120, 2)]
     server.said[f"DELETE {TOOLS}/{JOB[:-3]}101"] = envelope({})
     server.said[f"GET {TOOLS}"] = list(page)
     assert isle(server.url, "tools", "delete", "t101").returncode == 0
@@ -308,7 +308,7 @@ def test_a_search_for_a_tool_looks_through_all_pages(server):
     server.heard.clear()
     server.said[f"GET {TOOLS}"] = list(page)
     refused(isle(server.url, "tools", "show", "t050x"), "no such tool")
-    assert len(server.heard) == 26
+    assert len(server.heard) == 60
 
 
 def test_code_is_shown_as_it_is(server):
@@ -402,7 +402,7 @@ def test_certificates_are_checked(tmp_path):
 # ---- Files that are written here
 
 
-GET = "GET /api/v1/sandbox/sessions/s/files/x"
+GET, PLACE = f"GET /api/v1/sandbox/sessions/{JOB}/files/x", f"{JOB}:x"
 
 
 @pytest.mark.parametrize(
@@ -419,7 +419,7 @@ GET = "GET /api/v1/sandbox/sessions/s/files/x"
 def test_a_file_comes_whole_or_not_at_all(server, tmp_path, said, word):
     server.said[GET] = said
     (tmp_path / "x").write_text("old")
-    refused(isle(server.url, "files", "get", "s:x", cwd=tmp_path), word)
+    refused(isle(server.url, "files", "get", PLACE, cwd=tmp_path), word)
     assert [p.name for p in tmp_path.iterdir()] == ["x"] and (tmp_path / "x").read_text() == "old"
 
 
@@ -433,7 +433,7 @@ def test_a_download_that_is_interrupted_leaves_nothing(server, tmp_path):
 
     server.said[GET] = say
     env = {"PATH": "/usr/bin:/bin", "ISLE_URL": server.url}
-    p = subprocess.Popen([harness.ISLE, "files", "get", "s:x"], cwd=tmp_path, env=env, stderr=subprocess.PIPE)
+    p = subprocess.Popen([harness.ISLE, "files", "get", PLACE], cwd=tmp_path, env=env, stderr=subprocess.PIPE)
     assert begun.wait(20 * harness.SLOW)
     assert harness.until(lambda: list(tmp_path.iterdir()), 20)
     p.send_signal(signal.SIGINT)
