@@ -117,33 +117,46 @@ static void take_figures(struct disk *d, const struct space *now)
 {
     d->used_bytes = own_bytes(d);
     d->used_entries = own_entries(d);
+    d->used_content = d->walk.content;
     d->walk_free = now->free;
     d->walk_free_inodes = now->inodes;
 }
 
 // What began above its limit and has less now may have no more than that again. By two walks: one
 // may have missed what was moved.
-static void hold_to(struct disk *d, uint64_t bytes_before, uint64_t entries_before)
+static void hold_to(struct disk *d, const struct disk *before)
 {
-    uint64_t bytes = more(d->used_bytes, bytes_before);
-    uint64_t entries = more(d->used_entries, entries_before);
+    uint64_t bytes = more(d->used_bytes, before->used_bytes);
+    uint64_t entries = more(d->used_entries, before->used_entries);
+    uint64_t content = more(d->used_content, before->used_content);
     d->may_bytes = more(less(d->may_bytes, bytes), d->max_bytes);
     d->may_entries = more(less(d->may_entries, entries), d->max_entries);
+    d->may_content = less(d->may_content, content);
+}
+
+// Of what began above its limit only content counts: a file in many pieces takes some blocks more
+// when it is written out, which may be after the begin, and nobody's doing.
+static bool is_over(const struct disk *d, uint64_t bytes, uint64_t content)
+{
+    return bytes > d->may_bytes && (d->may_bytes == d->max_bytes || content > d->may_content);
 }
 
 static int judge(struct disk *d, const struct space *now)
 {
-    const uint64_t bytes_before = d->used_bytes, entries_before = d->used_entries;
+    const struct disk before = {.used_bytes = d->used_bytes,
+                                .used_entries = d->used_entries,
+                                .used_content = d->used_content};
     take_figures(d, now);
-    uint64_t used = d->used_bytes;
+    uint64_t used = d->used_bytes, content = d->used_content;
     if (d->walk.blind && fall(d->first_free, now->free) > used) {
         used = fall(d->first_free, now->free); // what hides from the count bears the doubt
+        content = UINT64_MAX;
     }
-    const int verdict = used > d->may_bytes                ? DISK_OVER
+    const int verdict = is_over(d, used, content)          ? DISK_OVER
                         : d->used_entries > d->may_entries ? DISK_FILES
                                                            : DISK_FINE;
     if (!d->walk.blind && !d->cut) {
-        hold_to(d, bytes_before, entries_before);
+        hold_to(d, &before);
     }
     return verdict;
 }
@@ -164,7 +177,8 @@ static int walk_on(struct disk *d, const struct space *now, uint64_t max_ns)
 {
     int e = walk_for(d, max_ns);
     // enough is enough, even in mid-walk: a tree may grow faster than it is walked
-    d->cut = e == 0 && (own_bytes(d) > d->may_bytes || own_entries(d) > d->may_entries);
+    d->cut =
+        e == 0 && (is_over(d, own_bytes(d), d->walk.content) || own_entries(d) > d->may_entries);
     if (e == 0 && !d->cut) {
         return DISK_FINE;
     }
@@ -279,6 +293,7 @@ int disk_first(struct disk *d, uint64_t max_ns)
     d->walked_at_ns = clock_now_ns();
     d->may_bytes = more(d->max_bytes, d->used_bytes);
     d->may_entries = more(d->max_entries, d->used_entries);
+    d->may_content = d->used_content;
     return DISK_FINE;
 }
 

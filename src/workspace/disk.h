@@ -31,9 +31,10 @@ enum disk_verdict {
 struct disk {
     int root; // of the workspace; not owned
     uint64_t max_bytes, max_entries;
-    uint64_t may_bytes, may_entries;   // the same; more only for what began with more
-    unsigned given_folders;            // in it beside stage_folders, that are nobody's use either
-    uint64_t used_bytes, used_entries; // by the last walk
+    uint64_t may_bytes, may_entries; // the same; more only for what began with more,
+    uint64_t may_content;            // and then this of walk.h's, too
+    unsigned given_folders;          // in it beside stage_folders, that are nobody's use either
+    uint64_t used_bytes, used_entries, used_content; // by the last walk
     bool cut;            // that ended early, as it was enough for the verdict: more is there
     bool walking;        // a walk is under way: the next look goes on with it, which takes its time
     uint64_t folder_max; // the caller's to set before each call, as that of walk.h

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+enum { BLOCK = 4096 };
+
 struct entry { // getdents64(2)
     uint64_t ino;
     int64_t offset;
@@ -127,7 +129,10 @@ static bool count(struct walk *w, int dir, const struct entry *d)
     }
     uint64_t bytes = (uint64_t)st.st_blocks * 512;
     bool folder = S_ISDIR(st.st_mode);
+    uint64_t length = ((uint64_t)st.st_size + BLOCK - 1) / BLOCK * BLOCK;
+    uint64_t content = bytes < length ? bytes : length;
     w->bytes += folder || st.st_nlink <= 1 ? bytes : bytes / st.st_nlink;
+    w->content += folder || st.st_nlink <= 1 ? content : content / st.st_nlink;
     return folder;
 }
 

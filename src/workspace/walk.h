@@ -15,6 +15,8 @@ enum { WALK_OPEN = 256, WALK_CHUNK_BYTES = 8 * 1024 };
 
 struct walk {
     uint64_t bytes;   // allocated, of everything below (a file of n links counts 1/n at each)
+    uint64_t content; // of that what is within files' lengths: not what a file system takes beside
+                      // it, which it may take only when it writes a file out
     uint64_t entries; // below the root
     bool blind;       // something could not be counted: unreadable, or moved meanwhile
     bool waits;       // it has come to a folder of more bytes than folder_max

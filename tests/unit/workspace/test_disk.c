@@ -248,6 +248,23 @@ static void what_begins_above_the_limit_never_grows(void **state)
     disk_end(&d);
 }
 
+// As a file system may take them when it writes a file out.
+static void blocks_beside_the_content_are_no_growth(void **state)
+{
+    struct place *p = *state;
+    struct disk d;
+    fill(p->ws, "a", 6 << 20);
+    assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 1000), 0);
+    assert_int_equal(first(&d), DISK_FINE);
+    AUTO_CLOSE int fd = openat(p->ws, "a", O_WRONLY | O_CLOEXEC);
+    assert_int_equal(fallocate(fd, FALLOC_FL_KEEP_SIZE, 6 << 20, 64 << 10), 0);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_FINE);
+    assert_true(d.used_bytes > d.may_bytes && disk_began_above(&d));
+    assert_int_equal(pwrite(fd, "x", 1, 6 << 20), 1);
+    assert_int_equal(disk_settle(&d, UINT64_MAX), DISK_OVER);
+    disk_end(&d);
+}
+
 static void more_files_than_the_limit_may_stay_and_become_fewer(void **state)
 {
     struct place *p = *state;
@@ -380,6 +397,7 @@ int main(void)
         PLACE_TEST(more_files_than_the_limit_are_seen),
         PLACE_TEST(what_begins_above_the_limit_may_stay_and_shrink),
         PLACE_TEST(what_begins_above_the_limit_never_grows),
+        PLACE_TEST(blocks_beside_the_content_are_no_growth),
         PLACE_TEST(more_files_than_the_limit_may_stay_and_become_fewer),
         PLACE_TEST(a_count_that_was_cut_says_so),
         PLACE_TEST(what_was_deleted_does_not_count),
