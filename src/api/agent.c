@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "model/refuse.h"
+#include "workspace/zip.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,10 @@ static void call_tool(struct api_call *c)
     c->ctx = h;
     c->gone = gone;
     c->end = end;
+    if (h->call.tool == AGENT_ARTIFACT && http_hold(c->r, ZIP_BYTES)) { // it may be of folders
+        api_fail_busy(c);
+        return;
+    }
     agents_call(c->with->agents, &h->call);
 }
 

@@ -92,7 +92,7 @@ static void hashed(struct file_call *f)
 struct zip_call {
     struct file_call file;
     int folder, spool; // -1: none
-    struct zip *zip;
+    struct zip *zip;   // NULL: not begun
     bool begun;
     // the thread's
     char *piece;
@@ -109,10 +109,28 @@ static void zip_drop(struct file_call *f)
     work_close(f->with->pool, z->spool, f->owner);
 }
 
+static int zip_open(struct zip_call *z)
+{
+    const struct file_call *f = &z->file;
+    z->piece = malloc(ZIP_PIECE_BYTES);
+    int e = z->piece ? files_spool(sessions_trash(f->with->sessions), &z->spool) : -ENOMEM;
+    const struct zip_options o = {.uid = f->lease.files.uid,
+                                  .spool = z->spool,
+                                  .max_entries = ZIP_MAX_ENTRIES,
+                                  .max_bytes = ZIP_MAX_BYTES};
+    e = e ? e : zip_begin(z->folder, &o, &z->zip);
+    z->folder = fd_close(z->folder);
+    return e == -EAGAIN ? -EIO : e; // it would be called again
+}
+
 static void zip_run(struct work *w)
 {
     struct zip_call *z = w->ctx;
     z->len = 0;
+    z->got = z->zip ? 0 : zip_open(z);
+    if (z->got) {
+        return;
+    }
     do {
         z->got = zip_next(z->zip, z->piece + z->len, ZIP_PIECE_BYTES - z->len);
         z->len += z->got > 0 ? (size_t)z->got : 0;
@@ -197,16 +215,8 @@ static void get_folder(struct api_call *c)
         file_call_fail(f, e);
         return;
     }
-    z->piece = malloc(ZIP_PIECE_BYTES);
-    e = z->piece ? files_spool(sessions_trash(c->with->sessions), &z->spool) : -ENOMEM;
-    const struct zip_options o = {.uid = f->lease.files.uid,
-                                  .spool = z->spool,
-                                  .max_entries = ZIP_MAX_ENTRIES,
-                                  .max_bytes = ZIP_MAX_BYTES};
-    e = e ? e : zip_begin(z->folder, &o, &z->zip);
-    z->folder = fd_close(z->folder);
-    if (e) {
-        file_call_fail(f, e);
+    if (http_hold(c->r, ZIP_BYTES)) { // as long as the reader takes
+        api_fail_busy(c);
     } else {
         file_call_work(f, zip_run, zip_piece);
     }

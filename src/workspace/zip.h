@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+enum { ZIP_BYTES = 640 << 10 }; // of memory that making one takes, with its caller's; mostly zlib's
+
 struct work_pool; // io/work.h
 struct zip;
 

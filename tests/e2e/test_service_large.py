@@ -4,6 +4,7 @@ beside the loop."""
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
 import subprocess
@@ -99,6 +100,25 @@ def test_who_does_not_read_a_long_result_holds_it_once(service: Service):
         assert s.recv(12, socket.MSG_PEEK | socket.MSG_WAITALL) == b"HTTP/1.1 200"
         most = before + answer_kb * 5 // 4
         assert harness.until(lambda: service.figures().private_kb < most, 10), (before, answer_kb, service.figures())
+
+
+def test_archives_that_nobody_reads_take_so_much_memory_and_no_more(service: Service):
+    session = service.post(SESSIONS, {}).data["session_id"]
+    for name in ("a", "b"):
+        put = service.call("PUT", f"{SESSIONS}/{session}/files/d/{name}", body=os.urandom(3 << 20))
+        assert put.status == 201
+    before, statuses = service.figures().private_kb, []
+    key = f"Authorization: Bearer {service.key}\r\n" if service.key else ""
+    with contextlib.ExitStack() as readers:
+        for _ in range(260):
+            s = readers.enter_context(socket.socket())
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            s.connect(("127.0.0.1", service.port))
+            s.sendall(f"GET {SESSIONS}/{session}/files/d HTTP/1.1\r\nHost: localhost\r\n{key}\r\n".encode())
+            statuses.append(s.recv(12, socket.MSG_WAITALL)[-3:].decode())
+        assert set(statuses) == {"200", "503"} and statuses.count("200") > 100, statuses
+        assert service.figures().private_kb < before + (200 << 10)
+    assert harness.until(lambda: service.get(f"{SESSIONS}/{session}/files/d").status == 200, 10)
 
 
 @pytest.mark.parametrize("code", [FULL, MANY], ids=["text", "values"])
