@@ -210,7 +210,7 @@ static int judge(struct follow *f, int error, unsigned *tries, struct call_error
         return -EINTR;
     }
     if ((error == -ECANCELED || f->signals) && !f->cancelled) {
-        return f->cancels ? cancel(f, why) == 0 ? 1 : -EINTR : -EINTR;
+        return !f->cancels ? error : cancel(f, why) == 0 ? 1 : -EINTR;
     }
     if (error == -ECANCELED) {
         return 1; // the other stream has no reader either

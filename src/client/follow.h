@@ -30,8 +30,8 @@ struct follow {
     bool ended, progress;
 };
 
-// 0: `final` is there. -EINTR: cancelled, or (without `cancels`) no longer wanted; else -errno with
-// *ret_error. follow_done() either way.
+// 0: `final` is there. -EINTR: cancelled, or (without `cancels`) no longer wanted; -ECANCELED:
+// without `cancels`, what came could not be written; else -errno with *ret_error. follow_done() either way.
 int follow_job(struct follow *f, struct call_error *ret_error);
 void follow_done(struct follow *f);
 

@@ -74,6 +74,17 @@ int jobs_cancel(struct client *c)
     return client_tell(c, &call, tell_nothing);
 }
 
+// Nobody reads what is printed any more, which the reader knows, or it cannot be written.
+static int fail_follow(const struct follow *f, int error, const struct call_error *why)
+{
+    const int lost = f->out_error ? f->out_error : f->err_error;
+    if (error != -ECANCELED) {
+        return client_fail(f->c, error, why);
+    }
+    return lost == EPIPE ? (int)CLIENT_CANCELLED
+                         : verb_complain("jobs", "output: %s", strerrordesc_np(lost));
+}
+
 // ---- isle jobs wait
 
 int jobs_wait(struct client *c)
@@ -86,7 +97,7 @@ int jobs_wait(struct client *c)
     struct call_error why;
     snprintf(f.id, sizeof f.id, "%s", c->command.operands[0]);
     int e = follow_job(&f, &why);
-    int status = e ? client_fail(c, e, &why) : ending_print(c, &f.final, f.line_open);
+    int status = e ? fail_follow(&f, e, &why) : ending_print(c, &f.final, f.line_open);
     follow_done(&f);
     return status;
 }
@@ -97,7 +108,7 @@ int jobs_wait(struct client *c)
 // bytes: no control character reaches the reader.
 static int tell_event(void *ctx, const struct sse_event *e)
 {
-    struct client *c = ctx;
+    struct follow *f = ctx;
     struct json_error ignored;
     yyjson_doc *doc = json_parse_envelope(e->data, e->len, &ignored);
     if (!doc) {
@@ -114,23 +125,24 @@ static int tell_event(void *ctx, const struct sse_event *e)
     text_no_controls(data);
     text_no_controls(name);
     bool plain = strspn(name, "abcdefghijklmnopqrstuvwxyz_") == strlen(name);
-    if (c->command.options.json) {
+    if (f->c->command.options.json) {
         printf("{\"event\":\"%s\",\"data\":%s}\n", plain ? name : "unknown", data);
     } else {
         printf("%s\t%s\n", name, data);
     }
-    return fflush(stdout) ? -ECANCELED : 0;
+    f->out_error = fflush(stdout) ? errno : 0;
+    return f->out_error ? -ECANCELED : 0;
 }
 
 int jobs_events(struct client *c)
 {
     struct follow f = {
-        .c = c, .out = -1, .err = -1, .max_result = CALL_RESULT_MAX, .seen = tell_event, .ctx = c};
+        .c = c, .out = -1, .err = -1, .max_result = CALL_RESULT_MAX, .seen = tell_event, .ctx = &f};
     struct call_error why;
     snprintf(f.id, sizeof f.id, "%s", c->command.operands[0]);
     int e = follow_job(&f, &why);
     follow_done(&f);
-    return e ? client_fail(c, e, &why) : 0;
+    return e ? fail_follow(&f, e, &why) : 0;
 }
 
 // ---- isle jobs submit

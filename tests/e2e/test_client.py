@@ -124,7 +124,8 @@ def test_what_a_service_cannot_take_is_said_before_it_is_asked(service, tmp_path
 
 def start(service, *args: str, **kw) -> subprocess.Popen:
     env = {"PATH": "/usr/bin:/bin", "ISLE_URL": f"http://127.0.0.1:{service.port}"}
-    return subprocess.Popen([str(harness.ISLE), *args], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **kw)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([str(harness.ISLE), *args], env=env, **pipes | kw)
 
 
 def holds_interrupts(pid: int) -> bool:
@@ -182,6 +183,22 @@ def test_a_reader_that_leaves_cancels_the_job_there(service):
     assert p.wait(20 * harness.SLOW) == 130
     p.stderr.close()
     assert harness.until(lambda: not running(service), 20)
+
+
+@pytest.mark.parametrize("action", [("wait",), ("events",), ("events", "--json")])
+def test_output_that_cannot_be_written_is_no_cancellation(service, action):
+    ident = service.submit({"command": ["sh", "-c", "echo x; sleep 60"]})
+    with open("/dev/full", "wb") as full:
+        p = start(service, "jobs", *action, ident, stdout=full)
+        _, said_so = p.communicate(timeout=20 * harness.SLOW)
+    assert (p.returncode, said_so) == (125, b"isle jobs: output: No space left on device\n")
+    p = start(service, "jobs", *action, ident)
+    p.stdout.close()
+    assert (p.wait(20 * harness.SLOW), p.stderr.read()) == (130, b"")
+    p.stderr.close()
+    assert service.job(ident)["status"] == "running"
+    service.cancel(ident)
+    assert service.wait(ident)["reason"] == "cancelled"
 
 
 def test_output_is_live(service):
