@@ -143,7 +143,7 @@ int bstep_receive(struct launch *c)
     }
     ssize_t len = msg_recv(BWRAP_FD_SOCK, &c->q, sizeof c->q, got, INSIDE_N_FDS, NULL, 0);
     if (len != sizeof c->q || got[INSIDE_N_FDS - 1] < 0) {
-        return len < 0 ? (int)len : got[0] == -EMFILE ? -EMFILE : -EPIPE;
+        return len < 0 ? (int)len : -EMFILE;
     }
     for (int i = 0; i < INSIDE_N_FDS; i++) {
         int high = fcntl(got[i], F_DUPFD_CLOEXEC, CHILD_END);

@@ -26,11 +26,8 @@ enum { FD_WORKSPACE = PLAN_N_START_FDS, FD_TMP_OR_SETS };
 int step_receive(struct launch *c)
 {
     ssize_t n = msg_recv(CHILD_SOCK, &c->q, sizeof c->q, c->fds, ORDER_MAX_FDS, NULL, 0);
-    if (n != sizeof c->q) {
-        return n < 0 ? (int)n : -EPIPE;
-    }
-    if (c->fds[0] < 0) {
-        return c->fds[0] == -EMFILE ? -EMFILE : -EBADF;
+    if (n != sizeof c->q || c->fds[0] < 0) { // the launcher is gone, or there was no room for them
+        return n < 0 ? (int)n : -EMFILE;
     }
     launcher_mark(c, PLAN_T_START);
     return 0;
