@@ -31,7 +31,8 @@ struct follow {
 };
 
 // 0: `final` is there. -EINTR: cancelled, or (without `cancels`) no longer wanted; -ECANCELED:
-// without `cancels`, what came could not be written; else -errno with *ret_error. follow_done() either way.
+// without `cancels`, what came could not be written; else -errno with *ret_error. follow_done()
+// either way.
 int follow_job(struct follow *f, struct call_error *ret_error);
 void follow_done(struct follow *f);
 
