@@ -16,7 +16,7 @@ import select
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import harness
 import host
@@ -347,10 +347,19 @@ class Service(Client):
         """Nothing is left to be done, by any of its processes."""
         return all(host.sleeps(pid) for pid in (self.process.pid, *self.below()))
 
-    def loop_seconds(self) -> float:
-        """Processor time of the service's loop."""
-        with open(f"/proc/{self.service_pid}/task/{self.service_pid}/schedstat") as f:
-            return int(f.read().split()[0]) / 1e9
+    def held_up(self, ask: Callable[[], object]) -> float:
+        """Seconds that the service's loop works before this is answered. What other processes do does not count, nor
+        what the loop does while the one who asks is put off."""
+
+        def told(thread: str, field: int) -> int:
+            with open(f"/proc/{thread}/schedstat") as f:
+                return int(f.read().split()[field])
+
+        loop = f"{self.service_pid}/task/{self.service_pid}"
+        put_off, worked = told("thread-self", 1), told(loop, 0)
+        ask()
+        worked = told(loop, 0) - worked
+        return max(0, worked - (told("thread-self", 1) - put_off)) / 1e9
 
     @property
     def front_pid(self) -> int:
