@@ -126,6 +126,7 @@ class Isle:
             env=self.environ(env),
             cwd=cwd or "/",
             start_new_session=True,
+            bufsize=0,  # what readline() has read beyond the line would be lost for communicate()
             **(account.popen() if account else {}),
         )
 
