@@ -256,7 +256,7 @@ void work_close(struct work_pool *p, int fd, uint64_t owner)
 {
     struct stat st;
     bool large = p && fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-                 st.st_blocks > WORK_CLOSE_BYTES / 512;
+                 st.st_blocks > (st.st_nlink == 0 ? 0 : WORK_CLOSE_BYTES / 512);
     struct closing *c = large ? malloc(sizeof *c) : NULL;
     if (c) {
         *c = (struct closing){.pool = p, .next = p->closings, .fd = fd};

@@ -33,8 +33,8 @@ int work_pool_new(struct loop *l, unsigned threads, struct work_pool **ret);
 // 0; -EAGAIN: no thread could be started; -ESHUTDOWN: the pool was stopped. Then nothing will be
 // called.
 int work_queue(struct work_pool *p, struct work *w);
-// Closes fd (-1 is harmless), on a thread where that may be the end of a large file: its blocks are
-// given back then. A pool of NULL has none. `owner` as above.
+// Closes fd (-1 is harmless), on a thread where that is the end of a file, or may become that of a
+// large one: its blocks are given back then. A pool of NULL has none. `owner` as above.
 enum { WORK_CLOSE_BYTES = 256 << 10 }; // 64 blocks, which may lie apart
 void work_close(struct work_pool *p, int fd, uint64_t owner);
 // Pieces that were queued and whose `done` has not been called.

@@ -15,11 +15,10 @@
 #include <string.h>
 
 enum {
-    HERE_MS = 1,            // of counting
-    HERE_ENTRIES = 128,     // of a removal: about 2 ms
-    HERE_BYTES = 256 << 10, // as many files of one block take their time to be removed; so does one
-                            // file in so many pieces, or a folder that had so many names
-    PIECE_MS = 20,          // of counting on a thread, then others have their turn there
+    HERE_MS = 1,                   // of counting
+    HERE_ENTRIES = 128,            // of a removal: about 2 ms
+    HERE_FOLDER_BYTES = 256 << 10, // of one that is listed
+    PIECE_MS = 20,                 // of counting on a thread, then others have their turn there
     PIECE_ENTRIES = 2000,
     PIECE_FILES = 16, // to be staged, with up to 63 folders each
     REMOVE_AGAIN_MS = 200,
@@ -71,7 +70,10 @@ void tree_stage(struct pipeline *p, void (*then)(struct pipeline *p))
 
 // ---- counted
 
-static uint64_t longest_here(const struct pipeline *p) { return p->place.pool ? HERE_BYTES : 0; }
+static uint64_t longest_here(const struct pipeline *p)
+{
+    return p->place.pool ? HERE_FOLDER_BYTES : 0;
+}
 
 static void look(struct work *w)
 {
@@ -152,8 +154,9 @@ static void settle_begin(struct pipeline *p)
 {
     p->disk.folder_max = longest_here(p);
     p->tree_verdict = disk_settle(&p->disk, HERE_MS * NS_PER_MS);
+    // Whatever has blocks may have to wait for the disk when it is removed.
     p->tree_is_small =
-        p->tree_verdict == DISK_FINE && !p->disk.walk.blind && p->disk.used_bytes <= HERE_BYTES;
+        p->tree_verdict == DISK_FINE && !p->disk.walk.blind && p->disk.used_bytes == 0;
     p->tree_work.ctx = p;
     settled(&p->tree_work);
 }

@@ -318,18 +318,28 @@ static void test_large_files_are_closed_on_a_thread(void **state)
     (void)state;
     struct set s = {0};
     begin(&s, 1);
-    int small = memfd_create("small", MFD_CLOEXEC), large[3];
+    int none = memfd_create("none", MFD_CLOEXEC), small[2], large[3];
+    char path[] = "/tmp/isle-test-XXXXXX";
+    for (size_t i = 0; i < ARRAY_LEN(small); i++) {
+        small[i] = i ? memfd_create("small", MFD_CLOEXEC) : mkostemp(path, O_CLOEXEC);
+        assert_int_equal(fallocate(small[i], 0, 0, 4096), 0);
+    }
     for (size_t i = 0; i < ARRAY_LEN(large); i++) {
         large[i] = memfd_create("large", MFD_CLOEXEC);
         assert_int_equal(fallocate(large[i], 0, 0, WORK_CLOSE_BYTES + 4096), 0);
     }
     work_close(s.pool, -1, 0);
-    work_close(s.pool, small, 0);
-    assert_false(is_open(small));
+    work_close(s.pool, none, 0);
+    assert_false(is_open(none));
+    work_close(s.pool, small[0], 0); // it has a name
+    assert_false(is_open(small[0]));
+    unlink(path);
+    work_close(s.pool, small[1], 0); // it has none: this is its end
+    assert_int_equal(work_waiting(s.pool), 1);
     work_close(NULL, large[0], 0);
     assert_false(is_open(large[0]));
     work_close(s.pool, large[1], 0);
-    assert_int_equal(work_waiting(s.pool), 1);
+    assert_true(work_waiting(s.pool) > 0);
     for (int i = 0; i < 300 && work_waiting(s.pool) > 0; i++) {
         loop_step(s.loop, 10);
     }

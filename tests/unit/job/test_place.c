@@ -520,6 +520,41 @@ static void a_file_of_a_session_is_replaced_beside_the_loop(void **state)
     gate_ends_cancelled(&gate, &b, pool);
 }
 
+// What it left has blocks, which are given back when the disk has time.
+static void what_a_job_leaves_is_removed_beside_the_loop(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    struct gate gate;
+    char path[160], block[4096] = {1};
+    begin(&b);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    assert_int_equal(work_pool_new(b.fake.loop, 1, &pool), 0);
+    pipeline_set_place(b.pipeline, &(struct pipeline_place){.pool = pool});
+    struct plan_request q = started(&b);
+    say(&b, (struct plan_record){.op = PLAN_EXECUTED, .tag = q.tag});
+    snprintf(path, sizeof path, "%s/w/left", q.workspace);
+    int fd = openat(b.root, path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_int_equal(write(fd, block, sizeof block), sizeof block);
+    fsync(fd);
+    close(fd);
+    gate_close(&gate, pool);
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag});
+    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(work_waiting(pool), 2);
+    assert_int_equal(faccessat(b.root, path, F_OK, 0), 0);
+    gate_open(&gate, &b);
+    assert_int_equal(b.reason, REASON_OK);
+    assert_int_equal(in_once(&b), 0);
+    work_pool_free(pool);
+    end(&b);
+    close(gate.ends[0]);
+    close(gate.ends[1]);
+}
+
 // ---- archives
 
 static struct {
@@ -622,6 +657,7 @@ int main(void)
         cmocka_unit_test(whoever_is_cancelled_while_his_session_is_counted_ends),
         cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),
         cmocka_unit_test(a_file_of_a_session_is_replaced_beside_the_loop),
+        cmocka_unit_test(what_a_job_leaves_is_removed_beside_the_loop),
         cmocka_unit_test(an_archive_is_made_beside_the_loop),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
