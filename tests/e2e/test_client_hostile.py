@@ -74,7 +74,14 @@ class Server:
         self.context = context
         self.said: dict[str, bytes | list[bytes] | Callable] = {}
         self.heard: list[bytes] = []
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.thread = threading.Thread(target=self.accept, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        """The thread first: the number of what it listens on may be the next server's at once."""
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.thread.join()
+        self.listener.close()
 
     def accept(self) -> None:
         with contextlib.suppress(OSError):
@@ -112,7 +119,7 @@ class Server:
 def server() -> Iterator[Server]:
     s = Server()
     yield s
-    s.listener.close()
+    s.close()
 
 
 def isle(url: str, *words: object, within: float = 20, cwd: object = "/", **env: str) -> subprocess.CompletedProcess:
@@ -349,7 +356,7 @@ def test_redirects_are_not_followed(server):
         server.said[JOBS] = answer(b"", "302 Found", "Location: " + target.replace("\r\n", ""))
         refused(isle(server.url, "jobs", ISLE_KEY="isle_secret"), "does not follow")
     assert other.heard == [] and len(server.heard) == 4
-    other.listener.close()
+    other.close()
 
 
 def test_the_key_goes_where_it_belongs_and_nowhere_else(server):
@@ -396,7 +403,7 @@ def test_certificates_are_checked(tmp_path):
     refused(isle(s.url, "jobs", ISLE_KEY="isle_secret"), "certificate is not trusted", "SSL_CERT_FILE")
     assert s.heard == []
     assert isle(s.url, "jobs", SSL_CERT_FILE=str(cert)).returncode == 0
-    s.listener.close()
+    s.close()
 
 
 # ---- Files that are written here
