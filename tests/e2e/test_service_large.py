@@ -114,7 +114,9 @@ def test_archives_that_nobody_reads_take_so_much_memory_and_no_more(service: Ser
             s.connect(("127.0.0.1", service.port))
             s.sendall(f"GET {SESSIONS}/{session}/files/d HTTP/1.1\r\nHost: localhost\r\n{key}\r\n".encode())
             statuses.append(s.recv(12, socket.MSG_WAITALL)[-3:].decode())
-        assert set(statuses) == {"200", "503"} and statuses.count("200") > 100, statuses
+            if statuses[-1] != "200":
+                break  # before the first ones are cut off for reading nothing
+        assert statuses[-1] == "503" and statuses.count("200") > 100, statuses
         assert service.figures().private_kb < before + (200 << 10)
     assert harness.until(lambda: service.get(f"{SESSIONS}/{session}/files/d").status == 200, 10)
 
