@@ -57,24 +57,35 @@ static struct work *list_take(struct list *l)
 
 // ---- on the threads
 
-static unsigned running_of(const struct work_pool *p, uint64_t owner)
+// All of so many but one, which is left to others; the only one is not.
+static unsigned but_one(unsigned threads) { return threads > 1 ? threads - 1 : 1; }
+
+static unsigned running_of(const struct work_pool *p, uint64_t owner, bool background_only)
 {
     unsigned n = 0;
     for (unsigned i = 0; i < p->max; i++) {
-        n += p->running[i] && p->running[i]->owner == owner;
+        const struct work *w = p->running[i];
+        n += w && w->owner == owner && (w->background || !background_only);
     }
     return n;
+}
+
+// Has its owner as many threads as he may have, or as many of those of the background?
+static bool has_enough(const struct work_pool *p, const struct work *w, unsigned running)
+{
+    const unsigned most = but_one(p->max);
+    return w->owner &&
+           (running >= most || (w->background && running_of(p, w->owner, true) >= but_one(most)));
 }
 
 // The oldest of the owner with the fewest running: who queues a thousand keeps nobody waiting.
 static struct work *list_take_fair(const struct work_pool *p, struct list *l)
 {
     struct work *best = NULL, *before_best = NULL, *before = NULL;
-    unsigned fewest = MAX_THREADS + 1; // and one thread is left to others
+    unsigned fewest = MAX_THREADS + 1;
     for (struct work *w = l->first; w && fewest > 0; before = w, w = w->next) {
-        unsigned n = running_of(p, w->owner);
-        bool all = w->owner && p->max > 1 && n + 1 >= p->max;
-        if (n < fewest && !all) {
+        unsigned n = running_of(p, w->owner, false);
+        if (n < fewest && !has_enough(p, w, n)) {
             fewest = n;
             best = w;
             before_best = before;
@@ -91,7 +102,7 @@ static struct work *list_take_fair(const struct work_pool *p, struct list *l)
 static struct work *take(struct work_pool *p)
 {
     struct work *w = list_take_fair(p, &p->todo);
-    if (!w && (p->max == 1 || p->running_background + 1 < p->max)) {
+    if (!w && p->running_background < but_one(p->max)) {
         w = list_take_fair(p, &p->todo_background);
     }
     if (w) {

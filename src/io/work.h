@@ -22,7 +22,7 @@ struct work {
     bool background; // waits behind those that are not (somebody waits for them), and leaves one
                      // thread to them where there are several
     uint64_t owner;  // a number of the tenant's; 0: nobody's. The one with the fewest running is
-                     // next, and none has all threads, those in the background among them
+                     // next. None has all threads, nor all that the background may have
     // inner
     struct work *next;
     bool queued; // to be read, on the loop's thread: it is not the owner's now

@@ -77,12 +77,15 @@ static struct piece piece(struct set *s, unsigned input)
     return (struct piece){.set = s, .input = input, .gate = -1};
 }
 
-static void queue(struct piece *p, bool background)
+static void queue_for(struct piece *p, bool background, uint64_t owner)
 {
-    p->work = (struct work){.run = run, .done = done, .ctx = p, .background = background};
+    p->work =
+        (struct work){.run = run, .done = done, .ctx = p, .background = background, .owner = owner};
     assert_int_equal(work_queue(p->set->pool, &p->work), 0);
     assert_true(p->work.queued);
 }
+
+static void queue(struct piece *p, bool background) { queue_for(p, background, 0); }
 
 static void step_until(struct set *s, unsigned n)
 {
@@ -146,9 +149,7 @@ static void test_who_queues_much_keeps_nobody_waiting(void **state)
     for (unsigned i = 0; i < N; i++) { // the last but one is of another owner, and so is the last
         p[i] = piece(&s, i);
         p[i].gate = gate[0];
-        p[i].work =
-            (struct work){.run = run, .done = done, .ctx = &p[i], .owner = i < N - 2 ? 7 : i};
-        assert_int_equal(work_queue(s.pool, &p[i].work), 0);
+        queue_for(&p[i], false, i < N - 2 ? 7 : i);
     }
     wait_begun(&s, 2);
     for (unsigned i = 1; i <= 3; i++) { // each end lets one begin
@@ -233,18 +234,43 @@ static void test_who_fills_the_background_keeps_nobody_waiting(void **state)
     for (unsigned i = 0; i < ARRAY_LEN(slow); i++) {
         slow[i] = piece(&s, i);
         slow[i].gate = gate[0];
-        slow[i].work = (struct work){
-            .run = run, .done = done, .ctx = &slow[i], .background = i < 3, .owner = 7};
-        assert_int_equal(work_queue(s.pool, &slow[i].work), 0);
+        queue_for(&slow[i], i < 3, 7);
     }
     wait_begun(&s, 3);
-    quick.work = (struct work){.run = run, .done = done, .ctx = &quick, .owner = 8};
-    assert_int_equal(work_queue(s.pool, &quick.work), 0);
+    queue_for(&quick, false, 8);
     step_until(&s, 1);
     assert_int_equal(s.order[0], 9);
     assert_int_equal(atomic_load(&s.begun), 4); // three slow ones, and the quick one
     assert_int_equal(write(gate[1], "xxxxx", 5), 5);
     step_until(&s, 6);
+    end(&s);
+    close(gate[0]);
+    close(gate[1]);
+}
+
+// Others' sessions are removed, too, and whoever has deleted one waits for that.
+static void test_who_fills_the_background_leaves_some_of_it(void **state)
+{
+    (void)state;
+    struct set s;
+    begin(&s, 4);
+    int gate[2];
+    assert_int_equal(pipe(gate), 0);
+    struct piece slow[3], others[2] = {piece(&s, 8), piece(&s, 9)};
+    for (unsigned i = 0; i < ARRAY_LEN(slow); i++) {
+        slow[i] = piece(&s, i);
+        slow[i].gate = gate[0];
+        queue_for(&slow[i], true, 7);
+    }
+    wait_begun(&s, 2);
+    for (unsigned i = 0; i < ARRAY_LEN(others); i++) {
+        queue_for(&others[i], true, 8 + i);
+        step_until(&s, 1 + i);
+        assert_int_equal(s.order[i], 8 + i);
+    }
+    assert_int_equal(atomic_load(&s.begun), 4); // two slow ones, and the others'
+    assert_int_equal(write(gate[1], "xxx", 3), 3);
+    step_until(&s, 5);
     end(&s);
     close(gate[0]);
     close(gate[1]);
@@ -340,7 +366,8 @@ static void test_large_files_are_closed_on_a_thread(void **state)
     assert_false(is_open(large[0]));
     work_close(s.pool, large[1], 0);
     assert_true(work_waiting(s.pool) > 0);
-    for (int i = 0; i < 300 && work_waiting(s.pool) > 0; i++) {
+    for (int i = 0; work_waiting(s.pool) > 0; i++) {
+        assert_true(i < 3000);
         loop_step(s.loop, 10);
     }
     assert_false(is_open(large[1]));
@@ -370,6 +397,7 @@ int main(void)
         cmocka_unit_test(test_one_thread_takes_the_waited_for_first),
         cmocka_unit_test(test_background_leaves_a_thread),
         cmocka_unit_test(test_who_fills_the_background_keeps_nobody_waiting),
+        cmocka_unit_test(test_who_fills_the_background_leaves_some_of_it),
         cmocka_unit_test(test_stop_gives_everything_back),
         cmocka_unit_test(test_stop_in_done),
         cmocka_unit_test(test_large_files_are_closed_on_a_thread),
