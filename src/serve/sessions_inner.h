@@ -44,6 +44,7 @@ struct session {
     struct work measure;
     bool measure_again;
     bool recorded;    // disk_bytes is what the record said at the start
+    bool cut;         // there is more than disk_bytes and `entries`, until it is measured
     uint64_t entries; // in its folders when it was last measured, or about; 0: not since the start
     struct walk walk; // the thread's while `measure` is queued
     int measure_pieces;

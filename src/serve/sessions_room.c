@@ -71,6 +71,7 @@ static void measure_done(struct work *w)
     if (e->measured) {
         session_takes(e, (int64_t)e->walk.bytes, e->charged_bytes);
         e->entries = e->walk.entries;
+        e->cut = false;
     }
     e->leases--;
     struct session **place = measure_place(s, e);
@@ -299,7 +300,7 @@ void sessions_release(struct sessions *s, struct session_lease *l, int64_t disk_
 void sessions_takes(const struct session_lease *l, int64_t *ret_bytes, int64_t *ret_entries)
 {
     const struct session *e = l->session;
-    *ret_bytes = e->recorded ? -1 : e->disk_bytes + (int64_t)e->charged_bytes;
+    *ret_bytes = e->recorded || e->cut ? -1 : e->disk_bytes + (int64_t)e->charged_bytes;
     *ret_entries = e->entries ? (int64_t)e->entries : -1;
 }
 
@@ -307,7 +308,7 @@ void sessions_counted(struct session_lease *l, uint64_t entries, bool more)
 {
     struct session *e = l->session;
     e->entries = entries ? entries : 1;
-    l->measure = more;
+    e->cut = l->measure = more;
 }
 
 // Its own, whatever its team has.

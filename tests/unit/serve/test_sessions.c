@@ -512,6 +512,31 @@ static void test_measured_too_late(void **state)
     assert_true(stats.disk_bytes >= sizeof text - 1);
 }
 
+// A job that is ended by its bound is not counted to the end; the next one has to know that there
+// is more.
+static void test_what_was_not_counted_whole_is_not_known(void **state)
+{
+    struct set *s = *state;
+    struct session_lease l;
+    int64_t bytes, entries;
+    assert_int_equal(create(s, "a", NULL), 0);
+    for (int known = 1; known >= 0; known--) {
+        assert_int_equal(sessions_lease(s->sessions, "a", s->id, &l), 0);
+        sessions_counted(&l, 7, !known);
+        sessions_release(s->sessions, &l, 5000);
+        assert_int_equal(sessions_lease(s->sessions, "a", s->id, &l), 0);
+        sessions_takes(&l, &bytes, &entries);
+        assert_int_equal(bytes, known ? 5000 : -1);
+        assert_int_equal(entries, 7);
+        sessions_release(s->sessions, &l, SESSIONS_UNCHANGED);
+    }
+    place_run(&s->place, none_waits, s);
+    assert_int_equal(sessions_lease(s->sessions, "a", s->id, &l), 0);
+    sessions_takes(&l, &bytes, &entries);
+    assert_true(bytes >= 0 && bytes != 5000 && entries > 0 && entries != 7);
+    sessions_release(s->sessions, &l, SESSIONS_UNCHANGED);
+}
+
 // Many of one team leave places to others; of one that ends nobody asks what it takes.
 static void test_measured_in_turn(void **state)
 {
@@ -624,6 +649,7 @@ int main(void)
         SESSIONS_TEST(test_room),
         SESSIONS_TEST(test_measured_at_the_start),
         SESSIONS_TEST(test_measured_too_late),
+        SESSIONS_TEST(test_what_was_not_counted_whole_is_not_known),
         SESSIONS_TEST(test_measured_in_turn),
         SESSIONS_TEST(test_no_uid_left),
         SESSIONS_TEST(test_listed),
