@@ -70,7 +70,7 @@ struct pipeline {
     // tree.c: what is done to the workspace's tree, here or on a thread
     struct work tree_work; // while it is queued, `disk`, `removal` or the archive is the thread's
     int tree_verdict;      // of the last piece: an enum disk_verdict or -errno
-    bool tree_is_small;    // it was counted at once
+    bool tree_is_small;    // it was counted at once, and has no blocks
     struct tree_removal *removal;          // NULL: none under way
     void (*tree_then)(struct pipeline *p); // what waits for the tree
     struct loop_timer remove_again;

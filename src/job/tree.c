@@ -1,8 +1,9 @@
 // tree.c: what is done to the tree of a workspace: files are put there, and where it is a folder it
 // is counted while the job runs and when it has ended, and removed with the job. A program makes a
-// hundred thousand folders in a second or two, and counting or removing these takes longer: so a
-// first piece is done here, which is all that an ordinary job needs, and what is more on a thread.
-// Where there is none (`isle run`) nobody else waits for the loop.
+// hundred thousand folders in a second or two, and counting or removing these takes longer; one
+// file may have so many pieces that the disk needs seconds to give it back. So only few files are
+// staged here, a first piece is counted, and few names without blocks are removed; what is more is
+// done on a thread. Where there is none (`isle run`) nobody else waits for the loop.
 #include "job/stages.h"
 
 #include "base/clock.h"

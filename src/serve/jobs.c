@@ -371,7 +371,7 @@ void jobs_row_now(const struct jobs *j, const char *id, struct store_job *row)
         return;
     }
     row->status = t->status;
-    row->started_ms = t->started_ms ? t->started_ms : row->started_ms;
+    row->started_ms = t->started_ms; // 0 again, when it was put back
     if (t->status >= STATUS_COMPLETED) {
         row->reason = store_text_of(reason_names[t->verdict]);
         row->ended_ms = t->ended_ms;
