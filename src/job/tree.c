@@ -180,6 +180,12 @@ static void remove_some(struct pipeline *p, unsigned max_entries)
     }
 }
 
+// Others will give back what there is none of, and the job is over only without its folder.
+static bool may_wait_for(const struct pipeline *p, int error)
+{
+    return p->place.pool && (error == -EMFILE || error == -ENFILE || error == -ENOMEM);
+}
+
 static void remove_piece(struct work *w) { remove_some(w->ctx, PIECE_ENTRIES); }
 
 static void removed(struct work *w)
@@ -192,8 +198,7 @@ static void removed(struct work *w)
         }
         remove_piece(&p->tree_work);
     }
-    // Others will give back what is short, and the job is over only without its folder.
-    if (p->place.pool && (*e == -EMFILE || *e == -ENFILE || *e == -ENOMEM)) {
+    if (may_wait_for(p, *e)) {
         loop_timer_set(p->loop, &p->remove_again, REMOVE_AGAIN_MS * NS_PER_MS);
         return;
     }
@@ -222,7 +227,10 @@ void tree_remove(struct pipeline *p, void (*then)(struct pipeline *p))
 {
     p->tree_then = then;
     p->tree_work.ctx = p;
-    if (remove_begin(p)) { // the whole of it at once says why, or it is gone
+    int e = remove_begin(p);
+    if (may_wait_for(p, e)) {
+        p->tree_verdict = e;
+    } else if (e) { // the whole of it at once says why, or it is gone
         p->tree_verdict = folder_remove(p->config->workspace_root, p->plan.start.workspace);
     } else if (p->tree_is_small) {
         remove_some(p, HERE_ENTRIES);

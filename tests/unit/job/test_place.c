@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 struct bench {
@@ -133,7 +134,7 @@ static void run_well(struct bench *b, uint32_t tag)
 {
     say(b, (struct plan_record){.op = PLAN_EXECUTED, .tag = tag});
     say(b, (struct plan_record){.op = PLAN_END, .tag = tag});
-    for (int i = 0; i < 300 && !b->done; i++) {
+    for (int i = 0; i < 3000 && !b->done; i++) {
         loop_step(b->fake.loop, 10);
     }
     assert_int_equal(b->done, 1);
@@ -555,6 +556,38 @@ static void what_a_job_leaves_is_removed_beside_the_loop(void **state)
     close(gate.ends[1]);
 }
 
+// Others will give some back: it ends when its folder is gone, and well.
+static void without_descriptors_its_end_waits(void **state)
+{
+    (void)state;
+    struct bench b;
+    struct work_pool *pool;
+    struct rlimit files;
+    begin(&b);
+    start_text(&b, "{\"command\":[\"x\"]," FOLDER "}");
+    assert_int_equal(work_pool_new(b.fake.loop, 1, &pool), 0);
+    pipeline_set_place(b.pipeline, &(struct pipeline_place){.pool = pool});
+    struct plan_request q = started(&b);
+    say(&b, (struct plan_record){.op = PLAN_EXECUTED, .tag = q.tag});
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+    const struct rlimit none = {0, files.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag});
+    for (int i = 0; i < 50; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+    assert_int_equal(b.done, 0);
+    assert_int_equal(in_once(&b), 1);
+    for (int i = 0; i < 3000 && !b.done; i++) {
+        loop_step(b.fake.loop, 10);
+    }
+    assert_int_equal(b.reason, REASON_OK);
+    assert_int_equal(in_once(&b), 0);
+    work_pool_free(pool);
+    end(&b);
+}
+
 // ---- archives
 
 static struct {
@@ -658,6 +691,7 @@ int main(void)
         cmocka_unit_test(whoever_is_cancelled_while_his_workspace_goes_does_not_come_back),
         cmocka_unit_test(a_file_of_a_session_is_replaced_beside_the_loop),
         cmocka_unit_test(what_a_job_leaves_is_removed_beside_the_loop),
+        cmocka_unit_test(without_descriptors_its_end_waits),
         cmocka_unit_test(an_archive_is_made_beside_the_loop),
         cmocka_unit_test(a_folder_that_is_not_there_is_named),
     };
