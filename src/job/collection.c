@@ -27,8 +27,8 @@ static void refuse(struct collection *c, const char *path, const char *why)
     }
 }
 
-// Somebody may have removed it meanwhile.
-static void close_large(const struct collection *c, int *fd)
+// On a thread, where that may take its time: somebody may have removed it meanwhile.
+static void close_file(const struct collection *c, int *fd)
 {
     work_close(c->pool, *fd, c->owner);
     *fd = -1;
@@ -188,7 +188,7 @@ static bool send_piece(struct collection *c)
         uint8_t digest[SHA256_BYTES];
         sha256_end(&c->sha, digest);
         sha256_hex(digest, a->sha256);
-        close_large(c, &c->fd);
+        close_file(c, &c->fd);
     }
     return true;
 }
@@ -203,7 +203,7 @@ static void end_zip(struct collection *c)
     c->zip = NULL;
     c->folder = fd_close(c->folder);
     c->list = fd_close(c->list);
-    close_large(c, &c->spool);
+    close_file(c, &c->spool);
     c->packed = false;
 }
 
@@ -257,7 +257,7 @@ static void zip_made(struct collection *c)
         c->fd = fd_take(&spool);
         c->opened.fd = -1;
     }
-    close_large(c, &spool);
+    close_file(c, &spool);
 }
 
 bool collection_packs(const struct collection *c) { return c->zip && !c->packed; }
@@ -308,7 +308,7 @@ static void open_next(struct collection *c)
         c->fd = opened.fd;
         c->opened = opened;
     } else {
-        close_large(c, &opened.fd);
+        close_file(c, &opened.fd);
     }
 }
 
@@ -341,6 +341,6 @@ bool collection_step(struct collection *c)
 
 void collection_end(struct collection *c)
 {
-    close_large(c, &c->fd);
+    close_file(c, &c->fd);
     end_zip(c);
 }

@@ -192,10 +192,10 @@ enum store_read_kind {
     STORE_LIST_SEEN_TOOLS, // team, cursor, limit: its own and those shared with it, in the order in
                            // which it came to have them, which no rename changes
     STORE_LIST_TOOLS,      // team, cursor, limit: its own and those shared with it, by name; of one
-                      // name its own first, then the oldest share. name: that the cursor's tool
-                      // had when it was read (NULL: that which it has now)
-    STORE_LIST_OWN_TOOLS, // team, limit, name: its own alone, by name, behind that name (NULL: from
-                          // the first on); a team has no more than a read gives
+                           // name its own first, then the oldest share. name: that the cursor's
+                           // tool had when it was read (NULL: that which it has now)
+    STORE_LIST_OWN_TOOLS,  // team, limit, name: its own alone, by name, behind that name (NULL:
+                           // from the first on); a team has no more than a read gives
     STORE_LIST_TOOL_NAMES, // team, limit: all of them, without bodies
     STORE_LIST_SHARES,     // id, limit: oldest first; `with`, permission and created_ms of each
     STORE_LIST_VERSIONS,   // id, limit: newest first, without bodies
