@@ -5,6 +5,7 @@
 #include "api/schema.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/shared.h"
 #include "log/log.h"
 #include "model/refuse.h"
@@ -191,7 +192,7 @@ void api_fail_later(struct api_call *c, enum api_code code, uint32_t retry_after
 
 void api_fail_system(struct api_call *c, const char *what, int error)
 {
-    if (error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EAGAIN) {
+    if (error_is_shortage(error)) {
         api_fail_later(c, API_UNAVAILABLE, BUSY_RETRY_S, "%s: %s", what, strerrordesc_np(-error));
     } else {
         api_fail(c, API_INTERNAL, "%s: %s", what, strerrordesc_np(-error));

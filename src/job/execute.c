@@ -2,6 +2,7 @@
 #include "job/stages.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "io/loop.h"
 #include "job/verdict.h"
@@ -101,14 +102,11 @@ static void running(struct pipeline *p, const struct plan_record *rec)
 // and may it be tried again? Standard input may have been read already.
 static bool never_began(const struct pipeline *p, const struct plan_record *rec)
 {
-    static const int shortages[] = {ENOMEM, EMFILE, ENFILE, EAGAIN, ENOSPC};
     const bool killed =
         rec->error == ECHILD || (rec->error == ENOENT && rec->step == PLAN_STEP_check);
-    bool short_of = killed && p->plan.start.id && p->sink->lacking;
-    for (size_t i = 0; i < ARRAY_LEN(shortages); i++) {
-        short_of = short_of || rec->error == shortages[i];
-    }
-    return short_of && !p->executed_at_ns && !p->had_input &&
+    const bool comes_back = (killed && p->plan.start.id && p->sink->lacking) ||
+                            rec->error == ENOSPC || error_is_shortage(-rec->error);
+    return comes_back && !p->executed_at_ns && !p->had_input &&
            plan_step_kind(rec->step) != PLAN_KIND_PROGRAM && !(rec->flags & PLAN_HIT_MEMORY);
 }
 
@@ -289,7 +287,7 @@ void stage_execute(struct pipeline *p)
     if (e && p->plan.start.id) { // it was taken, so that nobody else ends it
         runner_kill(p->runner, p->plan.start.id);
     }
-    if (e == -ENOMEM || e == -EMFILE || e == -ENFILE || e == -EAGAIN) {
+    if (error_is_shortage(e)) {
         pipeline_lacks(p, PIPELINE_NO_MEMORY, "the sandbox cannot be asked for", e);
     } else if (e) {
         pipeline_give_up(p, REASON_INTERNAL, "the sandbox cannot be asked for", e);

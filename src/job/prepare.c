@@ -3,6 +3,7 @@
 #include "job/stages.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "job/verdict.h"
 #include "workspace/folder.h"
@@ -27,18 +28,9 @@ static const char cannot_make[] = "the workspace cannot be made",
 // What is short, if that is why it failed: a PIPELINE_NO_*, or 0.
 static enum pipeline_lack lack_of(int error)
 {
-    static const struct {
-        int error;
-        enum pipeline_lack lack;
-    } lacks[] = {{-ENOSPC, PIPELINE_NO_DISK},   {-EDQUOT, PIPELINE_NO_DISK},
-                 {-ENOMEM, PIPELINE_NO_MEMORY}, {-EMFILE, PIPELINE_NO_MEMORY},
-                 {-ENFILE, PIPELINE_NO_MEMORY}, {-EAGAIN, PIPELINE_NO_MEMORY}};
-    for (size_t i = 0; i < ARRAY_LEN(lacks); i++) {
-        if (lacks[i].error == error) {
-            return lacks[i].lack;
-        }
-    }
-    return 0;
+    return error == -ENOSPC || error == -EDQUOT ? PIPELINE_NO_DISK
+           : error_is_shortage(error)           ? PIPELINE_NO_MEMORY
+                                                : 0;
 }
 
 static void cannot(struct pipeline *p, const char *what, int error)

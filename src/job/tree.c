@@ -7,6 +7,7 @@
 #include "job/stages.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/tree.h"
 #include "workspace/folder.h"
@@ -183,7 +184,7 @@ static void remove_some(struct pipeline *p, unsigned max_entries)
 // Others will give back what there is none of, and the job is over only without its folder.
 static bool may_wait_for(const struct pipeline *p, int error)
 {
-    return p->place.pool && (error == -EMFILE || error == -ENFILE || error == -ENOMEM);
+    return p->place.pool && error_is_shortage(error);
 }
 
 static void remove_piece(struct work *w) { remove_some(w->ctx, PIECE_ENTRIES); }

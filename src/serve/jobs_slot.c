@@ -2,6 +2,7 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/hash.h"
 
 #include <errno.h>
@@ -307,10 +308,7 @@ static bool has_share(struct task *t)
 }
 
 // There may be enough of it later.
-static bool is_short(int e)
-{
-    return e == SESSIONS_NO_DISK || e == -ENOMEM || e == -EMFILE || e == -ENFILE || e == -EAGAIN;
-}
+static bool is_short(int e) { return e == SESSIONS_NO_DISK || error_is_shortage(e); }
 
 // Its turn, its row and its request are there.
 static void enter(struct task *t)
