@@ -6,7 +6,6 @@
 #include "api/internal.h"
 #include "api/schema.h"
 
-#include "base/hash.h"
 #include "codec/json.h"
 
 #include <stdio.h>
@@ -100,10 +99,8 @@ static void read_next(struct api *a)
 {
     struct api_call *c;
     while (!a->reading && (c = pick(a))) {
-        c->work = (struct work){.run = on_thread,
-                                .done = was_read,
-                                .ctx = c,
-                                .owner = hash_bytes(c->team, strlen(c->team))};
+        c->work = (struct work){
+            .run = on_thread, .done = was_read, .ctx = c, .owner = work_owner(c->team)};
         if (work_queue(a->with.pool, &c->work)) {
             api_fail_later(c, API_UNAVAILABLE, BUSY_RETRY_S, "no thread to read the body");
         } else {

@@ -8,7 +8,6 @@
 #include "api/schema.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "store/store.h"
@@ -332,10 +331,8 @@ static void on_end(void *ctx, int error)
     for (size_t i = 0; i < x->n; i++) {
         bytes += x->page[i].body.len;
     }
-    x->work = (struct work){.run = take_page,
-                            .done = page_taken,
-                            .ctx = x,
-                            .owner = hash_bytes(c->team, strlen(c->team))};
+    x->work =
+        (struct work){.run = take_page, .done = page_taken, .ctx = x, .owner = work_owner(c->team)};
     if (c->over) { // its caller did not wait for it
     } else if (error == STORE_MISSING && begin_anew(x)) {
         read_on(x);

@@ -3,11 +3,9 @@
 #include "api/envelope.h"
 #include "api/internal.h"
 
-#include "base/hash.h"
 #include "base/shared.h"
 
 #include <errno.h>
-#include <string.h>
 
 enum {
     HERE_BYTES = 128 << 10, // up to so many on the loop: less than a millisecond, most often
@@ -39,8 +37,8 @@ void api_work(struct api_call *c, size_t bytes, void (*run)(struct api_call *c),
     }
     c->run = run;
     c->run_then = then;
-    c->work = (struct work){
-        .run = on_thread, .done = was_run, .ctx = c, .owner = hash_bytes(c->team, strlen(c->team))};
+    c->work =
+        (struct work){.run = on_thread, .done = was_run, .ctx = c, .owner = work_owner(c->team)};
     if (bytes <= HERE_BYTES || work_queue(c->with->pool, &c->work)) {
         run(c);
         then(c);

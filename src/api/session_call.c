@@ -1,7 +1,6 @@
 #include "api/session_call.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "http/value.h"
 #include "workspace/names.h"
 
@@ -110,7 +109,7 @@ struct file_call *file_call_new(struct api_call *c, size_t size, bool query,
     }
     f->call = c;
     f->with = c->with;
-    f->owner = hash_bytes(c->team, strlen(c->team));
+    f->owner = work_owner(c->team);
     c->ctx = f;
     c->end = over;
     if (!take_path(f, query)) {

@@ -1,7 +1,6 @@
 #include "api/tool_call.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "log/log.h"
@@ -226,8 +225,8 @@ void tool_call_parse(struct tool_call *t, bool over, void (*then)(struct tool_ca
     struct api_call *c = t->call;
     t->over_base = over;
     t->parsed = then;
-    t->work = (struct work){
-        .run = parse, .done = parse_done, .ctx = t, .owner = hash_bytes(c->team, strlen(c->team))};
+    t->work =
+        (struct work){.run = parse, .done = parse_done, .ctx = t, .owner = work_owner(c->team)};
     if (c->body_len + (over ? t->at.body.len : 0) <= HERE_BYTES) {
         parse(&t->work);
         parse_done(&t->work);

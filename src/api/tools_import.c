@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json_out.h"
 #include "io/work.h"
 #include "tools/tool.h"
@@ -492,8 +491,8 @@ void tools_import(struct api_call *c)
     while (yyjson_is_str(word) && !yyjson_equals_str(word, tool_conflict_names[i->on_conflict])) {
         i->on_conflict++;
     }
-    i->work = (struct work){
-        .run = read_all, .done = was_read, .ctx = i, .owner = hash_bytes(c->team, strlen(c->team))};
+    i->work =
+        (struct work){.run = read_all, .done = was_read, .ctx = i, .owner = work_owner(c->team)};
     int e = work_queue(c->with->pool, &i->work);
     if (e) {
         api_fail_later(c, API_UNAVAILABLE, RETRY_SECONDS, "tools: %s", strerrordesc_np(-e));

@@ -6,7 +6,6 @@
 #include "api/schema.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "log/log.h"
@@ -189,8 +188,8 @@ static void prepared(struct work *w)
 static void go_on(struct tool_run *x)
 {
     struct api_call *c = x->call;
-    x->work = (struct work){
-        .run = prepare, .done = prepared, .ctx = x, .owner = hash_bytes(c->team, strlen(c->team))};
+    x->work =
+        (struct work){.run = prepare, .done = prepared, .ctx = x, .owner = work_owner(c->team)};
     if (x->body.len + c->body_len <= HERE_BYTES || work_queue(c->with->pool, &x->work)) {
         prepare(&x->work);
         prepared(&x->work);

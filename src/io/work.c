@@ -1,9 +1,11 @@
 #include "io/work.h"
 
 #include "base/fd.h"
+#include "base/hash.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 
@@ -37,6 +39,8 @@ struct work_pool {
     struct work *running[MAX_THREADS];
     bool stop;
 };
+
+uint64_t work_owner(const char *tenant) { return tenant ? hash_bytes(tenant, strlen(tenant)) : 0; }
 
 static void list_add(struct list *l, struct work *w)
 {

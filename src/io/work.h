@@ -14,6 +14,9 @@
 
 struct work_pool;
 
+// The number that a tenant's pieces have in common; 0: nobody's, as of NULL.
+uint64_t work_owner(const char *tenant);
+
 // One piece, in its owner's struct; the owner's again when `done` is called.
 struct work {
     void (*run)(struct work *w); // on a thread: touches nothing but what the owner set aside for it
@@ -21,8 +24,8 @@ struct work {
     void *ctx;
     bool background; // waits behind those that are not (somebody waits for them), and leaves one
                      // thread to them where there are several
-    uint64_t owner;  // a number of the tenant's; 0: nobody's. The one with the fewest running is
-                     // next. None has all threads, nor all that the background may have
+    uint64_t owner;  // work_owner(); the one with the fewest running is next. None has all
+                     // threads, nor all that the background may have
     // inner
     struct work *next;
     bool queued; // to be read, on the loop's thread: it is not the owner's now

@@ -198,10 +198,8 @@ static int op_start(struct agents *a, struct agent_op *op)
         return e;
     }
     op->room_bytes = sessions_room(a->config.sessions, &op->lease);
-    op->work = (struct work){.run = op_run,
-                             .done = op_done,
-                             .ctx = op,
-                             .owner = op->team ? hash_bytes(op->team, strlen(op->team)) : 0};
+    op->work =
+        (struct work){.run = op_run, .done = op_done, .ctx = op, .owner = work_owner(op->team)};
     e = work_queue(a->config.pool, &op->work);
     if (e) {
         sessions_release(a->config.sessions, &op->lease, SESSIONS_UNCHANGED);

@@ -4,7 +4,6 @@
 #include "agent/clean.h"
 #include "agent/shell.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "codec/json.h"
 #include "codec/json_out.h"
 #include "codec/utf8.h"
@@ -178,10 +177,8 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
     jobs_result_hold(r);
     b->result = r;
     b->error = r->error;
-    b->work = (struct work){.run = clean,
-                            .done = cleaned,
-                            .ctx = b,
-                            .owner = hash_bytes(b->call->team, strlen(b->call->team))};
+    b->work =
+        (struct work){.run = clean, .done = cleaned, .ctx = b, .owner = work_owner(b->call->team)};
     if (r->out.len + r->err.len <= HERE_BYTES || work_queue(b->with->pool, &b->work)) {
         clean(&b->work);
         cleaned(&b->work);
@@ -302,10 +299,8 @@ void agent_bash_call(const struct agents_config *with, struct agent_call *c)
     snprintf(b->session, sizeof b->session, "%s", c->session);
     c->doc = NULL; // the caller may be gone while a thread reads it
     c->inner = b;
-    b->work = (struct work){.run = prepare_run,
-                            .done = prepared,
-                            .ctx = b,
-                            .owner = hash_bytes(c->team, strlen(c->team))};
+    b->work =
+        (struct work){.run = prepare_run, .done = prepared, .ctx = b, .owner = work_owner(c->team)};
     size_t len = yyjson_get_len(yyjson_obj_get(b->arguments, "command"));
     if (len <= HERE_BYTES || work_queue(with->pool, &b->work)) {
         prepare_run(&b->work);

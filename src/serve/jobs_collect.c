@@ -2,7 +2,6 @@
 #include "serve/jobs_inner.h"
 
 #include "base/clock.h"
-#include "base/hash.h"
 #include "job/collection.h"
 #include "workspace/names.h"
 
@@ -167,10 +166,8 @@ static int gathering_new(struct task *t, struct gathering **ret)
                                         COLLECTION_NONE};
     g->collection.workspace = t->lease.files.root;
     g->collection.uid = t->lease.files.uid;
-    g->work = (struct work){.run = run_piece,
-                            .done = piece_done,
-                            .ctx = g,
-                            .owner = hash_bytes(t->team, strlen(t->team))};
+    g->work =
+        (struct work){.run = run_piece, .done = piece_done, .ctx = g, .owner = work_owner(t->team)};
     task_result(t, &g->result);
     g->result.artifact_urls = g->config.artifact_urls;
     g->result.usage.stdout_bytes = g->result.usage.stderr_bytes = 0;

@@ -4,7 +4,6 @@
 #include "serve/jobs_inner.h"
 
 #include "base/fd.h"
-#include "base/hash.h"
 #include "log/log.h"
 
 #include <errno.h>
@@ -166,10 +165,8 @@ static void on_request_end(void *ctx, int error)
     }
     s->why = (struct job_error){.text = ""};
     s->error = 0;
-    s->work = (struct work){.run = parse,
-                            .done = parsed,
-                            .ctx = s,
-                            .owner = t ? hash_bytes(t->team, strlen(t->team)) : 0};
+    s->work = (struct work){
+        .run = parse, .done = parsed, .ctx = s, .owner = work_owner(t ? t->team : NULL)};
     if (s->request_len <= READ_HERE_BYTES || work_queue(s->jobs->config.pool, &s->work)) {
         parse(&s->work);
         parsed(&s->work);

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/hash.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -190,8 +189,7 @@ static bool keep_on_thread(struct task *t, void (*run)(struct work *w),
                            void (*done)(struct work *w))
 {
     t->at = TASK_KEEPING;
-    t->keep = (struct work){
-        .run = run, .done = done, .ctx = t, .owner = hash_bytes(t->team, strlen(t->team))};
+    t->keep = (struct work){.run = run, .done = done, .ctx = t, .owner = work_owner(t->team)};
     return work_queue(t->jobs->config.pool, &t->keep) == 0;
 }
 
@@ -259,9 +257,8 @@ static void run(struct task *t)
 {
     struct jobs *j = t->jobs;
     const struct jobs_config *c = &j->config;
-    struct pipeline_place place = {.queued_ms = t->submitted_ms,
-                                   .pool = c->pool,
-                                   .owner = hash_bytes(t->team, strlen(t->team))};
+    struct pipeline_place place = {
+        .queued_ms = t->submitted_ms, .pool = c->pool, .owner = work_owner(t->team)};
     t->at = TASK_RUNNING;
     t->started_ms = clock_wall_ms();
     if (t->leased) {
@@ -399,10 +396,8 @@ static void on_request_end(void *ctx, int error)
         enter(t);
         return;
     }
-    t->load = (struct work){.run = parse_request,
-                            .done = request_parsed,
-                            .ctx = t,
-                            .owner = hash_bytes(t->team, strlen(t->team))};
+    t->load = (struct work){
+        .run = parse_request, .done = request_parsed, .ctx = t, .owner = work_owner(t->team)};
     t->job = (struct job){.stdin_fd = -1};
     t->loaded = true; // to be freed, whatever becomes of it
     if (t->request_len <= LOAD_HERE_BYTES || work_queue(t->jobs->config.pool, &t->load)) {

@@ -2,8 +2,6 @@
 // now as JSON, written on a thread where it is long.
 #include "serve/jobs_inner.h"
 
-#include "base/hash.h"
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -154,10 +152,8 @@ static void get_now(struct getting *g, const struct task *t)
     }
     told_copy(&g->now, &now, SIZE_MAX);
     g->status = (int)t->status;
-    g->work = (struct work){.run = write_now,
-                            .done = now_written,
-                            .ctx = g,
-                            .owner = hash_bytes(t->team, strlen(t->team))};
+    g->work = (struct work){
+        .run = write_now, .done = now_written, .ctx = g, .owner = work_owner(t->team)};
     g->next = g->jobs->gets;
     g->jobs->gets = g;
     if (jobs_result_bytes(&now) <= WRITE_HERE_BYTES || work_queue(g->jobs->config.pool, &g->work)) {

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "log/log.h"
 #include "workspace/path.h"
 #include "workspace/uids.h"
@@ -131,7 +130,7 @@ void session_left(struct session *e)
         return;
     }
     struct sessions *s = e->of;
-    const uint64_t owner = hash_bytes(e->team, strlen(e->team));
+    const uint64_t owner = work_owner(e->team);
     int error = *e->trashed
                     ? cleaner_remove(s->cleaner, e->trashed, owner, removed, e)
                     : cleaner_take(s->cleaner, s->kept, e->id, owner, removed, e, e->trashed);

@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/hash.h"
 #include "model/lower.h"
 #include "plan/plan.h"
 #include "workspace/path.h"
@@ -147,7 +146,7 @@ void sessions_measure(struct sessions *s)
                                    .done = measure_done,
                                    .ctx = e,
                                    .background = true,
-                                   .owner = hash_bytes(e->team, strlen(e->team))};
+                                   .owner = work_owner(e->team)};
         if (work_queue(s->config.pool, &e->measure) == 0) {
             e->leases++;
             *place = e;
