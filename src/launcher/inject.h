@@ -11,11 +11,12 @@ enum inject_who {
     INJECT_LAUNCH = 1,  // steps of a launch: launcher, pid 1, pid 2
     INJECT_LOOP = 2,    // the launcher and its children otherwise, from READY on
     INJECT_SERVICE = 4, // the launcher's talk with its service
-    INJECT_START = 8,   // the launcher's start, its probes
+    INJECT_START = 8,   // the launcher's start
     INJECT_MAKER = 16,
     INJECT_FRONT = 32, // src/start
     INJECT_CHILD = 64,
     INJECT_INNER = 128,
+    INJECT_PROBE = 256, // a child of the launcher's start: beside it, so not in one count with it
 };
 
 struct launcher;

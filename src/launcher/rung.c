@@ -7,6 +7,7 @@
 #include "kernel/seccomp.h"
 #include "kernel/sys.h"
 #include "kernel/userns.h"
+#include "launcher/inject.h"
 #include "launcher/launcher.h"
 
 #include <grp.h>
@@ -112,6 +113,7 @@ static uint32_t probe_uid(const struct launcher *l) { return l->config.uid_count
 static _Noreturn void probe_child(const struct launcher *l, uint32_t rung, int sock)
 {
     struct pollfd p = {.fd = l->self_pidfd, .events = POLLIN};
+    inject_as(INJECT_PROBE, PLAN_STEP_end);
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (poll(&p, 1, 0) != 0 || dup2(sock, 3) < 0 || dup2(l->proc, 4) < 0 || sys_close_from(5)) {
         _exit(1);

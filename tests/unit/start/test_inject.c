@@ -165,6 +165,7 @@ static const struct sweep sweeps[] = {
     {.title = "child", .who = INJECT_CHILD, .error = ENOMEM, .least = 60},
     {.title = "service", .who = INJECT_INNER, .error = ENOMEM, .least = 60},
     {.title = "launcher", .who = INJECT_START, .error = ENOMEM, .least = 150},
+    {.title = "launcher's probes", .who = INJECT_PROBE, .error = ENOMEM, .least = 5},
     {.title = "launcher, told to refuse rungs",
      .who = INJECT_START,
      .error = ENOMEM,
