@@ -35,6 +35,13 @@ static const struct schema_field code_node_output[] = {
 };
 SCHEMA_REQUEST(code_node_output, "CodeNodeOutput", "One declared output of a code node.");
 
+#define CODE_NODE_OUTPUTS                                                                          \
+    {                                                                                              \
+        .name = "outputs", .type = SCHEMA_ARRAY, .items = SCHEMA_OBJECT,                           \
+        .of = &schema_code_node_output, .max = NODE_OUTPUTS_MAX, .judged = true, .initial = "[]",  \
+        .help = "what main must return, up to 64 KiB; empty: anything"                             \
+    }
+
 // `inputs` and `outputs` are judged by tools/node.h and api/workflow_read.c, which name each fault
 // by its path, as :validate does.
 static const struct schema_field code_node[] = {
@@ -55,14 +62,7 @@ static const struct schema_field code_node[] = {
      .judged = true,
      .initial = "{}",
      .help = "what main is given, digit for digit; up to 8 MiB"},
-    {.name = "outputs",
-     .type = SCHEMA_ARRAY,
-     .items = SCHEMA_OBJECT,
-     .of = &schema_code_node_output,
-     .max = NODE_OUTPUTS_MAX,
-     .judged = true,
-     .initial = "[]",
-     .help = "what main must return, up to 64 KiB; empty: anything"},
+    CODE_NODE_OUTPUTS,
     {.name = "timeout",
      .type = SCHEMA_INT,
      .min = 1,
@@ -145,14 +145,7 @@ static const struct schema_field code_node_check[] = {
      .judged = true,
      .initial = "{}",
      .help = "what main will be given"},
-    {.name = "outputs",
-     .type = SCHEMA_ARRAY,
-     .items = SCHEMA_OBJECT,
-     .of = &schema_code_node_output,
-     .max = NODE_OUTPUTS_MAX,
-     .judged = true,
-     .initial = "[]",
-     .help = "what main must return, up to 64 KiB; empty: anything"},
+    CODE_NODE_OUTPUTS,
     {.name = "timeout",
      .type = SCHEMA_INT,
      .min = 1,

@@ -394,6 +394,15 @@ static void gate_close(struct gate *g, struct work_pool *pool)
     assert_int_equal(work_queue(pool, &g->work), 0);
 }
 
+// Until the job's piece waits behind it.
+static void gate_meets(const struct bench *b, const struct work_pool *pool)
+{
+    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
+        loop_step(b->fake.loop, 10);
+    }
+    assert_int_equal(work_waiting(pool), 2);
+}
+
 // And the job ends.
 static void gate_open(struct gate *g, struct bench *b)
 {
@@ -426,10 +435,7 @@ static void whoever_is_cancelled_meanwhile_ends_when_the_thread_is_done(void **s
     begin(&b);
     start_with_files(&b, &pool);
     gate_close(&gate, pool);
-    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
-        loop_step(b.fake.loop, 10);
-    }
-    assert_int_equal(work_waiting(pool), 2);
+    gate_meets(&b, pool);
     pipeline_cancel(b.pipeline);
     loop_step(b.fake.loop, 0);
     assert_int_equal(b.done, 0);
@@ -462,10 +468,7 @@ static void whoever_is_cancelled_while_his_session_is_counted_ends(void **state)
                                    .pool = pool};
     start_text(&b, "{\"command\":[\"x\"],\"limits\":{\"disk_mb\":1}}");
     pipeline_set_place(b.pipeline, &place);
-    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
-        loop_step(b.fake.loop, 10);
-    }
-    assert_int_equal(work_waiting(pool), 2);
+    gate_meets(&b, pool);
     pipeline_cancel(b.pipeline);
     loop_step(b.fake.loop, 0);
     assert_int_equal(b.done, 0);
@@ -510,10 +513,7 @@ static void a_file_of_a_session_is_replaced_beside_the_loop(void **state)
                                                             .bytes = 1 << 20,
                                                             .pool = pool});
     gate_close(&gate, pool);
-    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
-        loop_step(b.fake.loop, 10);
-    }
-    assert_int_equal(work_waiting(pool), 2);
+    gate_meets(&b, pool);
     assert_int_equal(fstatat(w, "old", &st, 0), 0);
     assert_true(st.st_size > 0);
     pipeline_cancel(b.pipeline);
@@ -542,10 +542,7 @@ static void what_a_job_leaves_is_removed_beside_the_loop(void **state)
     close(fd);
     gate_close(&gate, pool);
     say(&b, (struct plan_record){.op = PLAN_END, .tag = q.tag});
-    for (int i = 0; i < 1000 && work_waiting(pool) < 2; i++) {
-        loop_step(b.fake.loop, 10);
-    }
-    assert_int_equal(work_waiting(pool), 2);
+    gate_meets(&b, pool);
     assert_int_equal(faccessat(b.root, path, F_OK, 0), 0);
     gate_open(&gate, &b);
     assert_int_equal(b.reason, REASON_OK);

@@ -14,6 +14,16 @@ static void fill(int dir, const char *name, size_t len)
     free(data);
 }
 
+// Empty ones: f0, f1 ...
+static void make_files(int dir, int n)
+{
+    char name[16];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        place_write(dir, name, "", 0);
+    }
+}
+
 static void count(struct place *p, uint64_t step, struct walk *ret)
 {
     int e = walk_begin(ret, p->ws);
@@ -269,11 +279,7 @@ static void more_files_than_the_limit_may_stay_and_become_fewer(void **state)
 {
     struct place *p = *state;
     struct disk d;
-    char name[16];
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof name, "f%d", i);
-        place_write(p->ws, name, "", 0);
-    }
+    make_files(p->ws, 300);
     assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 100), 0);
     assert_int_equal(first(&d), DISK_FINE);
     assert_int_equal(d.used_entries, 300);
@@ -291,11 +297,7 @@ static void a_count_that_was_cut_says_so(void **state)
 {
     struct place *p = *state;
     struct disk d;
-    char name[16];
-    for (int i = 0; i < 300; i++) {
-        snprintf(name, sizeof name, "f%d", i);
-        place_write(p->ws, name, "", 0);
-    }
+    make_files(p->ws, 300);
     assert_int_equal(disk_begin(&d, p->ws, 4 << 20, 10), 0);
     assert_int_equal(disk_settle(&d, 0), DISK_FILES);
     assert_true(d.cut && d.used_entries < 300);
