@@ -147,16 +147,11 @@ int jobs_events(struct client *c)
 
 // ---- isle jobs submit
 
-// A job that has ended in time: its result as `isle run` tells it, with its output.
+// A job that has ended while it was waited for: its result as `isle run` tells it, with its output.
+// Who does not wait is told the id alone, of a job that has ended long ago, too.
 static int end_of_submission(struct client *c, yyjson_val *data)
 {
-    static const char *const ends[] = {"completed", "failed", "cancelled"};
-    const char *status = yyjson_get_str(yyjson_obj_get(data, "status"));
-    bool ended = false;
-    for (size_t i = 0; status && i < ARRAY_LEN(ends); i++) {
-        ended = ended || strcmp(status, ends[i]) == 0;
-    }
-    if (ended) {
+    if (yyjson_is_str(yyjson_obj_get(data, "reason"))) {
         return ending_print_whole(c, data, false);
     }
     int e = c->command.options.json ? print_json(stdout, data) : tell_id(data);

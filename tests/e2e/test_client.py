@@ -279,12 +279,16 @@ def test_cancel_and_a_wait_that_is_given_up(service):
 
 
 def test_the_same_job_twice_is_one(service):
-    ids = {
-        said(service, "jobs", "submit", "-", "--idempotency-key", "k1", input=b'{"command": ["true"]}')
-        for _ in range(2)
-    }
-    assert len(ids) == 1
-    r = words(service, "jobs", "submit", "-", "--idempotency-key", "k1", input=b'{"command": ["false"]}')
+    """Also when it has ended: who does not wait is told its id, who waits its result."""
+    again = ("jobs", "submit", "-", "--idempotency-key", "k1")
+    job = {"input": b'{"command": ["echo", "once"]}'}
+    ident = said(service, *again, **job).strip()
+    assert said(service, *again, **job).strip() == ident
+    assert said(service, "jobs", "wait", ident) == "once\n"
+    assert harness.until(lambda: service.job(ident)["status"] == "completed", 20)
+    assert said(service, *again, **job).strip() == ident
+    assert said(service, *again, "--wait", "20", **job) == "once\n"
+    r = words(service, *again, input=b'{"command": ["false"]}')
     assert r.returncode == 125 and b"Idempotency-Key" in r.stderr
 
 
