@@ -66,29 +66,44 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
     api_reply_shared(s->call, 200, json, len);
 }
 
-static void answer_accepted(struct submit *s)
+static void answer_accepted(struct api_call *c, enum job_status status)
 {
+    const struct submit *s = c->ctx;
     struct buf data = BUF_INIT(256);
     json_begin(&data, NULL, '{');
     json_put_text(&data, "job_id", s->id);
-    struct store_job row = {.status = STATUS_QUEUED};
-    jobs_row_now(s->call->with->jobs, s->id, &row);
-    json_put_text(&data, "status", status_names[row.status]);
+    json_put_text(&data, "status", status_names[status]);
     json_end(&data, '}');
-    api_reply(s->call, 202, &data);
+    api_reply(c, 202, &data);
 }
 
-static void answer_or_wait(struct submit *s)
+static void got_earlier(void *ctx, const char *json, size_t len, int status)
+{
+    struct api_call *c = ctx;
+    (void)len;
+    if (json) {
+        answer_accepted(c, (enum job_status)status);
+    } else {
+        api_fail_no_record(c);
+    }
+    api_call_release(c);
+}
+
+// `same`: of an earlier call with the same key, which may have ended.
+static void answer_or_wait(struct submit *s, bool same)
 {
     struct api_call *c = s->call;
     char location[80];
     snprintf(location, sizeof location, "/api/v1/sandbox/jobs/%s", s->id);
     http_set(c->r, "Location", location);
-    if (s->wait_s == 0) {
-        answer_accepted(s);
+    if (s->wait_s == 0 && same) {
+        api_call_hold(c);
+        jobs_get(c->with->jobs, c->team, s->id, got_earlier, c);
+    } else if (s->wait_s == 0) {
+        answer_accepted(c, STATUS_QUEUED);
     } else if (jobs_watch(c->with->jobs, c->team, s->id, &s->watch) == 0) {
         loop_timer_set(c->with->loop, &s->timer, (uint64_t)s->wait_s * NS_PER_S);
-    } else { // of an earlier call with the same key: it has ended
+    } else {
         answer_as_it_is(s);
     }
 }
@@ -101,7 +116,7 @@ static void accepted(void *ctx, const struct jobs_accepted *a)
     if (a->error) {
         job_call_refuse(c, a->error, &a->queue);
     } else if (!c->over) { // else the job runs all the same
-        answer_or_wait(s);
+        answer_or_wait(s, a->same);
     }
     api_call_release(c);
 }

@@ -454,7 +454,7 @@ static const struct schema_field job_accepted[] = {
      .type = SCHEMA_TEXT,
      .choices = status_names_listed,
      .required = true,
-     .help = "`queued`"},
+     .help = "`queued`; of an earlier call with the same Idempotency-Key, what it is now"},
 };
 SCHEMA_ANSWER(job_accepted, "JobAccepted",
               "The job is stored, and will run whatever happens to the service.");
