@@ -32,14 +32,28 @@ static void submit_end(struct api_call *c)
 
 static void submit_gone(struct api_call *c) { http_abort(c->r); }
 
-// 200 once it has ended, 202 before.
+static void answer_accepted(struct api_call *c, enum job_status status)
+{
+    const struct submit *s = c->ctx;
+    struct buf data = BUF_INIT(256);
+    json_begin(&data, NULL, '{');
+    json_put_text(&data, "job_id", s->id);
+    json_put_text(&data, "status", status_names[status]);
+    json_end(&data, '}');
+    api_reply(c, 202, &data);
+}
+
+// Who does not wait is told the status alone; else 200 once it has ended, 202 before.
 static void got(void *ctx, const char *json, size_t len, int status)
 {
     struct api_call *c = ctx;
-    if (json) {
-        api_reply_shared(c, status >= STATUS_COMPLETED ? 200 : 202, json, len);
-    } else {
+    const struct submit *s = c->ctx;
+    if (!json) {
         api_fail_no_record(c);
+    } else if (s->wait_s == 0) {
+        answer_accepted(c, (enum job_status)status);
+    } else {
+        api_reply_shared(c, status >= STATUS_COMPLETED ? 200 : 202, json, len);
     }
     api_call_release(c);
 }
@@ -66,29 +80,6 @@ static void ended(struct jobs_watch *w, const struct result *r, const char *json
     api_reply_shared(s->call, 200, json, len);
 }
 
-static void answer_accepted(struct api_call *c, enum job_status status)
-{
-    const struct submit *s = c->ctx;
-    struct buf data = BUF_INIT(256);
-    json_begin(&data, NULL, '{');
-    json_put_text(&data, "job_id", s->id);
-    json_put_text(&data, "status", status_names[status]);
-    json_end(&data, '}');
-    api_reply(c, 202, &data);
-}
-
-static void got_earlier(void *ctx, const char *json, size_t len, int status)
-{
-    struct api_call *c = ctx;
-    (void)len;
-    if (json) {
-        answer_accepted(c, (enum job_status)status);
-    } else {
-        api_fail_no_record(c);
-    }
-    api_call_release(c);
-}
-
 // `same`: of an earlier call with the same key, which may have ended.
 static void answer_or_wait(struct submit *s, bool same)
 {
@@ -96,12 +87,9 @@ static void answer_or_wait(struct submit *s, bool same)
     char location[80];
     snprintf(location, sizeof location, "/api/v1/sandbox/jobs/%s", s->id);
     http_set(c->r, "Location", location);
-    if (s->wait_s == 0 && same) {
-        api_call_hold(c);
-        jobs_get(c->with->jobs, c->team, s->id, got_earlier, c);
-    } else if (s->wait_s == 0) {
+    if (s->wait_s == 0 && !same) {
         answer_accepted(c, STATUS_QUEUED);
-    } else if (jobs_watch(c->with->jobs, c->team, s->id, &s->watch) == 0) {
+    } else if (s->wait_s && jobs_watch(c->with->jobs, c->team, s->id, &s->watch) == 0) {
         loop_timer_set(c->with->loop, &s->timer, (uint64_t)s->wait_s * NS_PER_S);
     } else {
         answer_as_it_is(s);

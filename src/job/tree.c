@@ -192,20 +192,19 @@ static void remove_piece(struct work *w) { remove_some(w->ctx, PIECE_ENTRIES); }
 static void removed(struct work *w)
 {
     struct pipeline *p = w->ctx;
-    const int *e = &p->tree_verdict;
     while (p->removal) {
         if (tree_hand_over(p, remove_piece, removed)) {
             return;
         }
         remove_piece(&p->tree_work);
     }
-    if (may_wait_for(p, *e)) {
+    if (may_wait_for(p, p->tree_verdict)) {
         loop_timer_set(p->loop, &p->remove_again, REMOVE_AGAIN_MS * NS_PER_MS);
         return;
     }
-    if (*e) {
+    if (p->tree_verdict) {
         result_fail(&p->result, REASON_INTERNAL, STAGE_COLLECTION,
-                    "the workspace cannot be removed: %s", strerror(-*e));
+                    "the workspace cannot be removed: %s", strerror(-p->tree_verdict));
     }
     go_on(p);
 }
